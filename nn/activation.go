@@ -6,71 +6,72 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Activations as modules, for [Sequential]: those that a tensor has a method for do what
-// that does.
+// Activations as modules, for [Sequential]. Those with a tensor method of the same name call that
+// method.
 type (
-	ReLU      struct{}                // x where it is above 0, else 0
-	GELU      struct{}                // x·Φ(x)
-	GELUTanh  struct{}                // GELU by way of Tanh
+	ReLU      struct{}                // max(x, 0)
+	GELU      struct{}                // x·Φ(x), with the normal distribution function Φ
+	GELUTanh  struct{}                // GELU approximated by tanh, as PyTorch's approximate="tanh"
 	SiLU      struct{}                // x·sigmoid(x)
 	Tanh      struct{}                // the hyperbolic tangent
 	Sigmoid   struct{}                // 1/(1+exp(-x))
 	Softplus  struct{}                // log(1+exp(x))
-	LeakyReLU struct{ Slope float64 } // x where it is above 0, else Slope·x; 0 stands for 0.01
-	ELU       struct{ Alpha float64 } // x where it is above 0, else Alpha·(exp(x)-1); 0 stands for 1
-	Softmax   struct{ Axis int }      // positive, with a sum of 1 along Axis
+	LeakyReLU struct{ Slope float64 } // x if x > 0, else Slope·x; Slope 0 stands for 0.01
+	ELU       struct{ Alpha float64 } // x if x > 0, else Alpha·(exp(x)-1); Alpha 0 stands for 1
+	Softmax   struct{ Axis int }      // exp(x)/Σexp(x) along Axis
 	Identity  struct{}                // x
 )
 
-// Func is a function as a module.
+// Func makes a module of a function.
 type Func func(c *Ctx, x *millrace.Tensor) *millrace.Tensor
 
-// Forward is [millrace.Tensor.Relu].
+// Forward returns [millrace.Tensor.Relu] of x.
 func (ReLU) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Relu() }
 
-// Forward is [millrace.Tensor.Gelu].
+// Forward returns [millrace.Tensor.Gelu] of x.
 func (GELU) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Gelu() }
 
-// Forward is [millrace.Tensor.GeluTanh].
+// Forward returns [millrace.Tensor.GeluTanh] of x.
 func (GELUTanh) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.GeluTanh() }
 
-// Forward is [millrace.Tensor.Silu].
+// Forward returns [millrace.Tensor.Silu] of x.
 func (SiLU) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Silu() }
 
-// Forward is [millrace.Tensor.Tanh].
+// Forward returns [millrace.Tensor.Tanh] of x.
 func (Tanh) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Tanh() }
 
-// Forward is [millrace.Tensor.Sigmoid].
+// Forward returns [millrace.Tensor.Sigmoid] of x.
 func (Sigmoid) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Sigmoid() }
 
-// Forward is [millrace.Tensor.Softplus].
+// Forward returns [millrace.Tensor.Softplus] of x.
 func (Softplus) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Softplus() }
 
-// Forward gives x's shape and dtype.
+// Forward applies the formula to each element; the result has x's shape and dtype.
 func (l LeakyReLU) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return millrace.Where(x.GtScalar(0), x, x.MulScalar(cmp.Or(l.Slope, 0.01)))
 }
 
-// Forward gives x's shape and dtype.
+// Forward applies the formula to each element; the result has x's shape and dtype.
 func (l ELU) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
-	below := x.MinimumScalar(0) // so that what is not chosen is finite
+	below := x.MinimumScalar(0) // keeps the branch that is not selected finite
 	return millrace.Where(x.GtScalar(0), x, below.Expm1().MulScalar(cmp.Or(l.Alpha, 1)))
 }
 
-// Forward is [millrace.Tensor.Softmax].
+// Forward returns [millrace.Tensor.Softmax] of x along Axis.
 func (l Softmax) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Softmax(l.Axis) }
 
-// Forward gives x.
+// Forward returns x.
 func (Identity) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x }
 
 // Forward calls f.
 func (f Func) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor { return f(c, x) }
 
-// Flatten makes the dimensions from Start on one; those before it stay. 0 stands for 1:
-// the batch's does.
+// Flatten joins the dimensions from Start on into one (PyTorch's nn.Flatten). Start 0 stands for 1,
+// which keeps the batch dimension.
 type Flatten struct{ Start int }
 
-// Forward gives (batch, rest) where Start is 1.
+// Forward returns x with shape (batch, rest) if Start is 1. A Start beyond x's rank is
+// [millrace.ErrShape].
 func (l Flatten) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	shape, start := x.Shape(), cmp.Or(l.Start, 1)
 	if start < 0 || start > len(shape) {

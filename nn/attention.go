@@ -6,28 +6,30 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Causal hides later positions from earlier ones.
+// Causal hides from each position all later positions.
 func Causal() Option { return Option{kCausal, func(o *settings) {}} }
 
-// Rotary turns queries and keys by their positions: see [RotaryEmbedding].
+// Rotary rotates queries and keys by angles that depend on their positions: see [RotaryEmbedding].
 func Rotary(base float64) Option { return Option{kRotary, func(o *settings) { o.base = base }} }
 
-// MultiHeadAttention has each position look at others (Vaswani and others, 2017). Its
-// parameters are those of PyTorch's; batches come first.
+// MultiHeadAttention computes softmax(q·kᵀ/√d)·v for several heads (Vaswani and others, 2017), with
+// linear maps before and after; d is dim/Heads. It has the parameters of PyTorch's
+// nn.MultiheadAttention with batch_first.
 type MultiHeadAttention struct {
-	InProjWeight *Param // (3·dim, dim): of queries, keys and values
+	InProjWeight *Param // (3·dim, dim): for queries, keys and values, in this order
 	InProjBias   *Param // (3·dim), or nil
 	OutProj      *Linear
 
 	Heads   int
 	Causal  bool
-	Dropout float64 // of weights, in training
+	Dropout float64 // probability of a weight to be dropped in training
 	Rotary  *RotaryEmbedding
 }
 
-// NewMultiHeadAttention makes one for dim features in a number of heads that divides it.
-// It takes [NoBias], [Causal], [Rotary], [DropoutOf], [Weights] and [Biases]. Weights of
-// the input start as [InitXavierUniform], those of the output as [Linear]'s, biases are 0.
+// NewMultiHeadAttention makes attention for dim features in heads heads; heads must divide dim,
+// else results carry [millrace.ErrShape]. It takes [NoBias], [Causal], [Rotary], [DropoutOf],
+// [Weights] and [Biases]. The input's weights start as [InitXavierUniform], those of the output as
+// in [Linear], and biases as 0.
 func NewMultiHeadAttention(dim, heads int, opts ...Option) *MultiHeadAttention {
 	const name = "attention"
 	o := settled(name, opts, kNoBias|kCausal|kRotary|kDropout|kWeights|kBiases)
@@ -53,21 +55,23 @@ func NewMultiHeadAttention(dim, heads int, opts ...Option) *MultiHeadAttention {
 // result is the output's bias) and no gradient, where PyTorch's module gives NaN: its
 // weights are those of [millrace.Tensor.MaskedSoftmax].
 type Hide struct {
-	// Mask is Bool, true where a query (the second last dimension) does not see a key
-	// (the last one), or of floats that are added to the scores. It broadcasts to (batch,
-	// heads, queries, keys).
+	// Mask is Bool, true where a query (second last dimension) does not see a key (last dimension).
+	// Or it is a float tensor that is added to the scores. It broadcasts to (batch, heads, queries,
+	// keys).
 	Mask *millrace.Tensor
 	// Keys is Bool, of shape (batch, keys), and true where a key is padding.
 	Keys *millrace.Tensor
 }
 
-// Forward has positions of x, of shape (batch, positions, dim), look at each other.
+// Forward is self-attention: [MultiHeadAttention.Attend] with x, of shape (batch, positions, dim),
+// as queries, keys and values.
 func (l *MultiHeadAttention) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return l.Attend(c, x, x, x, Hide{})
 }
 
-// Attend has queries, of shape (batch, queries, dim), look at keys and give the mean of
-// values, both of shape (batch, keys, dim). The three may be one tensor, or the last two.
+// Attend returns for each query, of shape (batch, queries, dim), the weighted mean of values, after
+// the output map. Keys and values have the shape (batch, keys, dim). If all three or the last two
+// are one tensor, their maps are one product. Other shapes are [millrace.ErrShape].
 func (l *MultiHeadAttention) Attend(c *Ctx, queries, keys, values *millrace.Tensor, hide Hide) *millrace.Tensor {
 	const name = "attention"
 	w := l.InProjWeight.In(c)
@@ -95,7 +99,7 @@ func (l *MultiHeadAttention) Attend(c *Ctx, queries, keys, values *millrace.Tens
 	return l.OutProj.Forward(c, y)
 }
 
-// hidden are the scores without those that are not to be seen.
+// hidden returns the scores with -inf at hidden positions, or bad, which carries an error.
 func (l *MultiHeadAttention) hidden(c *Ctx, scores *millrace.Tensor, hide Hide) (out, bad *millrace.Tensor) {
 	never := math.Inf(-1)
 	if l.Causal {
@@ -120,8 +124,8 @@ func (l *MultiHeadAttention) hidden(c *Ctx, scores *millrace.Tensor, hide Hide) 
 	return scores, nil
 }
 
-// project gives queries, keys and values of shape (batch, heads, positions, features), in
-// one product for those that come from one tensor.
+// project returns queries, keys and values of shape (batch, heads, positions, features). Neighbours
+// that are the same tensor share one product.
 func (l *MultiHeadAttention) project(c *Ctx, queries, keys, values *millrace.Tensor) (q, k, v *millrace.Tensor) {
 	from := []*millrace.Tensor{queries, keys, values}
 	var out []*millrace.Tensor
@@ -136,7 +140,7 @@ func (l *MultiHeadAttention) project(c *Ctx, queries, keys, values *millrace.Ten
 	return out[0], out[1], out[2]
 }
 
-// part applies n of the three parts of the input's weights to x.
+// part applies n of the three parts of the input weights to x.
 func (l *MultiHeadAttention) part(c *Ctx, x *millrace.Tensor, first, n int) []*millrace.Tensor {
 	x = c.Cast(x)
 	w, b := l.InProjWeight.In(c), (*millrace.Tensor)(nil)

@@ -25,8 +25,8 @@ func Checkpoint(c *Ctx, f func(c *Ctx, in []*millrace.Tensor) []*millrace.Tensor
 	}, in...)
 }
 
-// again makes passes that do what c does from now on: weights are c's handles, buffers
-// are what they are now, random numbers are drawn again, and updates are the pass's own.
+// again returns a function that makes passes which repeat what c does from now on. They use c's
+// weight handles, the current buffers and the same random numbers; updates are their own.
 func (c *Ctx) again() func(repeat bool) *Ctx {
 	from := c
 	for from.first != nil && !from.repeat {
@@ -55,8 +55,8 @@ func (c *Ctx) again() func(repeat bool) *Ctx {
 	}
 }
 
-// useInPart is use for a part of a pass that is computed twice. What it casts is its own:
-// between the two nothing is known of it, and what the pass has cast since is not used.
+// useInPart is use for a part of a pass that is computed twice. The part casts weights for itself:
+// its two runs share no casts, and it does not use casts that the pass made in between.
 func (c *Ctx) useInPart(p *Param, cast bool) *millrace.Tensor {
 	switch fresh := c.fresh[p]; {
 	case fresh != nil:
@@ -81,7 +81,7 @@ func (c *Ctx) useInPart(p *Param, cast bool) *millrace.Tensor {
 	return low
 }
 
-// have is the handle of a weight, and the one in the compute dtype if there is one.
+// have returns the handle of a weight, and the cast one in the compute dtype if there is one.
 func (c *Ctx) have(p *Param) (handle, low *millrace.Tensor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *Ctx) have(p *Param) (handle, low *millrace.Tensor) {
 	return handle, low
 }
 
-// around is what a part has of a weight from the pass that it is a part of.
+// around returns the handles that the enclosing pass has of a weight.
 func (c *Ctx) around(p *Param) (handle, low *millrace.Tensor) {
 	handle, low = c.first.have(p)
 	if c.first.first == nil && !c.lows[p] {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// autodiff.Checkpoint around a layer that draws is an error, and nn.Checkpoint drops the
-// same elements both times.
+// TestCheckpointDropout checks that autodiff.Checkpoint around a layer that draws is an error, and
+// that nn.Checkpoint drops the same elements in both runs.
 func TestCheckpointDropout(t *testing.T) {
 	r := nn.NewRandom(1)
 	drop := nn.NewDropout(0.5)
@@ -43,8 +43,8 @@ func TestCheckpointDropout(t *testing.T) {
 	}
 }
 
-// A weight that is used in a Checkpoint, and behind it in the pass, has the derivative that
-// it has without one, in whatever dtype the pass computes.
+// TestCheckpointTied checks that a weight used inside a Checkpoint and after it has the same
+// derivative as without a Checkpoint, in every compute dtype.
 func TestCheckpointTied(t *testing.T) {
 	for _, dt := range []millrace.DType{millrace.Invalid, millrace.BFloat16} {
 		var got [2]string

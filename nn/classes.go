@@ -6,12 +6,12 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// CrossEntropy is the mean over rows of the negative logarithm of the softmax at the
-// target. Classes are along the last axis, or [ClassAxis]. Targets are indices, Int32 or
-// Int64, of the shape of logits without that axis (else ErrShape), or probabilities, of
-// floats and the logits' shape. It takes [LabelSmoothing], [ClassWeights], and, for
-// indices, [IgnoreIndex]. An index out of range is ErrIndex when the loss is computed.
-// Floats of 16 bits are computed in float32.
+// CrossEntropy is the mean over rows of -log(softmax(logits)[target]) (PyTorch's cross_entropy).
+// Classes are along the last axis, or along [ClassAxis]. Targets are either indices, Int32 or
+// Int64, with the shape of logits without that axis; or probabilities, of floats and the logits'
+// shape. Other shapes are ErrShape. It takes [LabelSmoothing], [ClassWeights], and, for indices,
+// [IgnoreIndex]. An index out of range is ErrIndex when the loss is computed. 16-bit floats are
+// computed in float32.
 func CrossEntropy(logits, targets *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	const name = "crossentropy"
 	o, x, bad := classes(name, logits, targets, opts, lIgnore|lSmoothing|lClassWeights|lClassAxis)
@@ -39,9 +39,9 @@ func CrossEntropy(logits, targets *millrace.Tensor, opts ...LossOption) *millrac
 	return o.reduced(rows.masked(l), rows.total(o, x))
 }
 
-// NLL is the mean over rows of the negative element at the target, for logarithms of
-// probabilities: [CrossEntropy] behind [millrace.Tensor.LogSoftmax]. It takes
-// [ClassWeights], [IgnoreIndex] and [ClassAxis].
+// NLL is the mean over rows of -log[target], for logarithms of probabilities (PyTorch's nll_loss):
+// [CrossEntropy] after [millrace.Tensor.LogSoftmax]. Targets are Int32 or Int64 indices, else
+// ErrDType. It takes [ClassWeights], [IgnoreIndex] and [ClassAxis].
 func NLL(log, targets *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	const name = "nll"
 	o, x, bad := classes(name, log, targets, opts, lIgnore|lClassWeights|lClassAxis)
@@ -55,8 +55,8 @@ func NLL(log, targets *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	return o.counted(x.TakeAlong(rows.targets.Unsqueeze(-1), -1).Squeeze(-1).Neg(), x, rows)
 }
 
-// classes are the options of a loss of classes, and its first operand in a wide dtype
-// with the classes along the last axis.
+// classes returns the options of a classification loss, and its first operand in a wide dtype with
+// the classes along the last axis.
 func classes(name string, x, targets *millrace.Tensor, opts []LossOption, takes lossKind) (*lossSettings, *millrace.Tensor, *millrace.Tensor) {
 	o, err := chosen(opts, takes)
 	if o.axis < 0 {
@@ -81,7 +81,7 @@ func classes(name string, x, targets *millrace.Tensor, opts []LossOption, takes 
 	return o, o.classesLast(wide(x)), nil
 }
 
-// classesLast has the axis of classes last.
+// classesLast moves the axis of the classes to the end.
 func (o *lossSettings) classesLast(x *millrace.Tensor) *millrace.Tensor {
 	if o.axis == x.Rank()-1 {
 		return x
@@ -95,7 +95,7 @@ func (o *lossSettings) classesLast(x *millrace.Tensor) *millrace.Tensor {
 	return x.Permute(append(order, o.axis)...)
 }
 
-// weighted is x times the classes' weights.
+// weighted multiplies x by the class weights, if there are any.
 func (o *lossSettings) weighted(x *millrace.Tensor) *millrace.Tensor {
 	if o.weights == nil {
 		return x
@@ -103,10 +103,10 @@ func (o *lossSettings) weighted(x *millrace.Tensor) *millrace.Tensor {
 	return x.Mul(as(o.weights, x.DType()))
 }
 
-// classRows are the rows of a loss whose targets are indices.
+// classRows are the rows of a loss with indices as targets.
 type classRows struct {
-	targets *millrace.Tensor // those that do not count are 0
-	counts  *millrace.Tensor // which ones do; nil: all
+	targets *millrace.Tensor // 0 in rows that do not count
+	counts  *millrace.Tensor // true in rows that count; nil: all
 }
 
 func (o *lossSettings) rows(targets *millrace.Tensor) classRows {
@@ -124,13 +124,13 @@ func (r classRows) masked(l *millrace.Tensor) *millrace.Tensor {
 	return millrace.WhereScalar(r.counts, l, 0)
 }
 
-// weights are those of the rows' targets.
+// weights are the class weights of the rows' targets.
 func (r classRows) weights(o *lossSettings, x *millrace.Tensor) *millrace.Tensor {
 	return as(o.weights, x.DType()).Take(r.targets, 0)
 }
 
-// total is what a mean divides by: the sum of the weights of the rows that count; nil
-// where that is their number.
+// total is the divisor of a mean: the sum of the weights of the rows that count. It is nil if that
+// is the number of rows.
 func (r classRows) total(o *lossSettings, x *millrace.Tensor) *millrace.Tensor {
 	switch {
 	case o.weights != nil:
@@ -141,7 +141,7 @@ func (r classRows) total(o *lossSettings, x *millrace.Tensor) *millrace.Tensor {
 	return nil
 }
 
-// counted is a loss whose rows are l but for weights, and for those that do not count.
+// counted applies weights to the rows l of a loss, drops the rows that do not count, and reduces.
 func (o *lossSettings) counted(l, x *millrace.Tensor, r classRows) *millrace.Tensor {
 	if o.weights != nil {
 		l = l.Mul(r.weights(o, x))

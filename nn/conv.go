@@ -6,43 +6,44 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Kernel gives the sizes of a window one by one, in place of the constructor's.
+// Kernel sets the size of a window for each dimension; it replaces the constructor's size.
 func Kernel(n ...int) Option { return Option{kKernel, func(o *settings) { o.kernel = n }} }
 
-// Stride is from one window to the next; as the options below it is a number for all
-// dimensions, or one for each.
+// Stride is the distance from one window to the next. Like the options below it takes one number
+// for all dimensions, or one for each.
 func Stride(n ...int) Option { return Option{kStride, func(o *settings) { o.stride = n }} }
 
-// Pad adds elements at both ends of a dimension.
+// Pad adds n zero elements at both ends of a dimension.
 func Pad(n ...int) Option { return Option{kPad, func(o *settings) { o.pad = n }} }
 
-// Dilation is from one element of a window to the next.
+// Dilation is the distance from one element of a window to the next.
 func Dilation(n ...int) Option { return Option{kDilation, func(o *settings) { o.spread = n }} }
 
 // OutputPad adds elements at the end of what a transposed convolution gives.
 func OutputPad(n ...int) Option { return Option{kOutputPad, func(o *settings) { o.outputPad = n }} }
 
-// Groups splits the channels of a convolution.
+// Groups splits the channels of a convolution into n groups that are convolved separately.
 func Groups(n int) Option { return Option{kGroups, func(o *settings) { o.groups = n }} }
 
 const kConv = kNoBias | kWeights | kBiases | kKernel | kStride | kPad | kDilation | kGroups
 
-// Conv is a convolution along one or two dimensions.
+// Conv is a convolution along one or two dimensions (PyTorch's Conv1d and Conv2d).
 type Conv struct {
 	Weight  *Param // (out, in/groups, size…)
 	Bias    *Param // (out), or nil
 	Options millrace.ConvOptions
 }
 
-// NewConv1d makes a convolution of (batch, in, length) with kernels of a size. It takes
-// [NoBias], [Weights], [Biases], [Stride], [Pad], [Dilation] and [Groups]; weights and
-// biases start uniform on ±1/√(in·size/groups).
+// NewConv1d makes a convolution of (batch, in, length) with kernels of length size. It takes
+// [NoBias], [Weights], [Biases], [Stride], [Pad], [Dilation] and [Groups]; weights and biases start
+// uniform on ±1/√(in·size/groups). Groups must divide in and out, else results carry
+// [millrace.ErrShape].
 func NewConv1d(in, out, size int, opts ...Option) *Conv {
 	return newConv("conv1d", 1, in, out, size, opts)
 }
 
-// NewConv2d makes a convolution of (batch, in, height, width) with kernels of a size in
-// both dimensions, or of two in [Kernel]. Otherwise it is as [NewConv1d].
+// NewConv2d makes a convolution of (batch, in, height, width) with kernels of size in both
+// dimensions, or of the two sizes in [Kernel]. Otherwise it is like [NewConv1d].
 func NewConv2d(in, out, size int, opts ...Option) *Conv {
 	return newConv("conv2d", 2, in, out, size, opts)
 }
@@ -57,20 +58,22 @@ func newConv(name string, dims, in, out, size int, opts []Option) *Conv {
 	return l
 }
 
-// Forward gives (batch, out, positions…) for x of shape (batch, in, size…).
+// Forward returns (batch, out, positions…) for x of shape (batch, in, size…). See
+// [millrace.Tensor.Conv] for the positions and errors.
 func (l *Conv) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return withChannels(c, c.Cast(x).Conv(l.Weight.In(c), l.Options), l.Bias)
 }
 
-// ConvTranspose is a transposed convolution along one or two dimensions.
+// ConvTranspose is a transposed convolution along one or two dimensions (PyTorch's ConvTranspose1d
+// and ConvTranspose2d).
 type ConvTranspose struct {
 	Weight  *Param // (in, out/groups, size…)
 	Bias    *Param // (out), or nil
 	Options millrace.ConvOptions
 }
 
-// NewConvTranspose1d makes a transposed convolution of (batch, in, length). It takes
-// the options of [NewConv1d], and [OutputPad].
+// NewConvTranspose1d makes a transposed convolution of (batch, in, length). It takes the options of
+// [NewConv1d], and [OutputPad].
 func NewConvTranspose1d(in, out, size int, opts ...Option) *ConvTranspose {
 	return newConvTranspose("convtranspose1d", 1, in, out, size, opts)
 }
@@ -91,12 +94,13 @@ func newConvTranspose(name string, dims, in, out, size int, opts []Option) *Conv
 	return l
 }
 
-// Forward gives (batch, out, positions…) for x of shape (batch, in, size…).
+// Forward returns (batch, out, positions…) for x of shape (batch, in, size…). See
+// [millrace.Tensor.ConvTranspose] for the positions and errors.
 func (l *ConvTranspose) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return withChannels(c, c.Cast(x).ConvTranspose(l.Weight.In(c), l.Options), l.Bias)
 }
 
-// convolution are the sizes of a kernel and how it moves.
+// convolution returns the kernel's sizes and the stride, padding and dilation.
 func (o *settings) convolution(name string, dims, size int) (kernel []int, c millrace.ConvOptions) {
 	kernel = o.each(name, dims, []int{size}, size)
 	if o.has(kKernel) {
@@ -118,14 +122,14 @@ func (o *settings) convolution(name string, dims, size int) (kernel []int, c mil
 	return kernel, c
 }
 
-// grouped has channels that the groups do not divide be an error.
+// grouped reports an error if the groups do not divide the channels.
 func (o *settings) grouped(name string, in, out int) {
 	if in < 0 || in%o.groups != 0 || out%o.groups != 0 {
 		o.fault(name, shapeErr("%d and %d channels in %d groups", in, out, o.groups))
 	}
 }
 
-// each is a number for each dimension, of an option's one or several.
+// each returns one number per dimension from an option's one or several numbers.
 func (o *settings) each(name string, dims int, list []int, usual int) []int {
 	switch len(list) {
 	case 0:
@@ -139,7 +143,7 @@ func (o *settings) each(name string, dims int, list []int, usual int) []int {
 	return slices.Repeat([]int{usual}, dims)
 }
 
-// kernels are the parameters of a convolution.
+// kernels draws the parameters of a convolution.
 func (o *settings) kernels(shape []int, out int) (weight, bias *Param) {
 	usual := initFan(Draw{Shape: shape}.FanIn())
 	weight = o.draw(o.weights, usual, shape...)
@@ -157,7 +161,7 @@ func withChannels(c *Ctx, y *millrace.Tensor, bias *Param) *millrace.Tensor {
 	return perChannel(y, bias.In(c), (*millrace.Tensor).Add)
 }
 
-// perChannel is f of y and a vector along y's second dimension; y where there is none.
+// perChannel returns f of y and the vector v along y's second dimension; y if v is nil.
 func perChannel(y, v *millrace.Tensor, f func(x, y *millrace.Tensor) *millrace.Tensor) *millrace.Tensor {
 	if v == nil {
 		return y
@@ -167,7 +171,7 @@ func perChannel(y, v *millrace.Tensor, f func(x, y *millrace.Tensor) *millrace.T
 	return f(y, wide)
 }
 
-// channels is a vector as the second dimension of a tensor of that rank.
+// channels reshapes a vector to lie along the second dimension of a tensor of that rank.
 func channels(v *millrace.Tensor, rank int) *millrace.Tensor {
 	return v.Reshape(append([]int{v.Len()}, slices.Repeat([]int{1}, rank-2)...)...)
 }

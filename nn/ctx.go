@@ -20,8 +20,9 @@ type CtxOptions struct {
 	DType  millrace.DType  // what layers compute in; Invalid: what their weights are kept in
 	Scope  *millrace.Scope // what owns tensors that layers make from nothing, or of weights alone; nil: no scope
 
-	// As are handles to compute with in place of the parameters' own: a Recording's function
-	// gets those that it does not set as arguments, or it would keep what they are now.
+	// As maps parameters to handles that the pass uses in their place. A Recording's function takes
+	// parameters that it does not set as arguments and passes them here; otherwise the Recording
+	// would keep their current values.
 	As map[*Param]*millrace.Tensor
 
 	// CheckFinite has gradients say which op was the first to make a number that is not
@@ -29,8 +30,8 @@ type CtxOptions struct {
 	CheckFinite bool
 }
 
-// Ctx is one forward pass, and the backward one that belongs to it. Make one for each
-// step, and end it with [Ctx.Commit]. A nil *Ctx is as good as [Eval].
+// Ctx is one forward pass with its backward pass. Make one for each step, and end it with
+// [Ctx.Commit]. A nil *Ctx behaves like [Eval].
 type Ctx struct {
 	opt CtxOptions
 
@@ -38,15 +39,15 @@ type Ctx struct {
 	uses    map[*Param]*use
 	order   []*use // in order of first use
 	watched []*use // in order of first use
-	changed []*use // buffers with a new value, in order of their first
-	draws   int    // random tensors so far
+	changed []*use // buffers with a new value, in order of their first update
+	draws   int    // number of random tensors so far
 
-	// Of a part of a pass that is computed twice: the pass, what it cast, and which weights
-	// the pass had cast before.
+	// For a part of a pass that is computed twice: the enclosing pass, the part's casts, and the
+	// weights that the pass had cast before.
 	first *Ctx
 	casts map[*Param]*millrace.Tensor
 	lows  map[*Param]bool
-	// The second time: buffers' values, the part's own.
+	// For the second run: the part's own values of buffers.
 	repeat bool
 	fresh  map[*Param]*millrace.Tensor
 }
@@ -55,28 +56,27 @@ type Ctx struct {
 type use struct {
 	p      *Param
 	handle *millrace.Tensor
-	low    *millrace.Tensor // in the compute dtype, once asked for
+	low    *millrace.Tensor // in the compute dtype, once used
 	fresh  *millrace.Tensor // a buffer's new value
 }
 
-// end gives up the handle that the pass had, unless that is the parameter's own. It is
-// harmless to call it twice.
+// end releases the pass's handle, unless it is the parameter's own. Calling it twice is harmless.
 func (u *use) end() {
 	if u.handle != u.p.t {
 		drop(u.handle)
 	}
 }
 
-// Eval is a forward pass that does not train: nothing is followed, dropped or updated.
+// Eval returns a forward pass for inference: nothing is followed, dropped or updated.
 func Eval() *Ctx { return new(Ctx) }
 
 // NewCtx makes a forward pass.
 func NewCtx(opt CtxOptions) *Ctx { return &Ctx{opt: opt} }
 
-// Training reports whether layers are to do as in training.
+// Training reports whether layers behave as in training.
 func (c *Ctx) Training() bool { return c != nil && c.opt.Train }
 
-// DType is what layers compute in, Invalid where that is what their weights are kept in.
+// DType is the dtype that layers compute in; Invalid means the dtype of their weights.
 func (c *Ctx) DType() millrace.DType {
 	if c == nil {
 		return millrace.Invalid
@@ -84,8 +84,8 @@ func (c *Ctx) DType() millrace.DType {
 	return c.opt.DType
 }
 
-// Cast is x in the dtype that c computes in: x itself where it is in that already, where
-// c has none, and where x is not of floats.
+// Cast casts x to c's compute dtype. It returns x itself if x has that dtype already, if c has
+// none, or if x is not of floats.
 func (c *Ctx) Cast(x *millrace.Tensor) *millrace.Tensor {
 	if dt := c.DType(); dt != millrace.Invalid && x.DType() != dt && x.DType().IsFloat() {
 		return x.Cast(dt)
@@ -96,7 +96,7 @@ func (c *Ctx) Cast(x *millrace.Tensor) *millrace.Tensor {
 // follows reports that gradients will be asked for.
 func (c *Ctx) follows() bool { return c != nil && c.opt.Watch }
 
-// result is the dtype of what a layer gives that computes in another one.
+// result is the dtype of the result of a layer that computes in another dtype.
 func (c *Ctx) result(x *millrace.Tensor) millrace.DType {
 	if dt := c.DType(); dt != millrace.Invalid {
 		return dt
@@ -104,7 +104,7 @@ func (c *Ctx) result(x *millrace.Tensor) millrace.DType {
 	return x.DType()
 }
 
-// plain reports that parameters are used as they are.
+// plain reports whether the pass uses parameters without casts, watching or replacements.
 func (c *Ctx) plain() bool {
 	if c == nil {
 		return true
@@ -117,7 +117,7 @@ func (c *Ctx) plain() bool {
 	return len(c.changed) == 0
 }
 
-// use is the handle of a parameter in this pass.
+// use returns the handle of a parameter in this pass.
 func (c *Ctx) use(p *Param, cast bool) *millrace.Tensor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,13 +136,13 @@ func (c *Ctx) use(p *Param, cast bool) *millrace.Tensor {
 	return u.low
 }
 
-// lowers reports that a parameter is computed with in another dtype than its own.
+// lowers reports whether the pass computes in another dtype than the parameter's own.
 func (c *Ctx) lowers(p *Param, handle *millrace.Tensor) bool {
 	dt := c.opt.DType
 	return !p.buffer && dt != millrace.Invalid && handle.DType() != dt && handle.DType().IsFloat()
 }
 
-// of is the use of a parameter, its first one too. c is locked.
+// of returns the use of a parameter and creates it at first use. The caller holds c's lock.
 func (c *Ctx) of(p *Param) *use {
 	if u := c.uses[p]; u != nil {
 		return u
@@ -157,7 +157,7 @@ func (c *Ctx) of(p *Param) *use {
 		own := *u
 		u.handle = c.opt.watched(own.handle)
 		if own.handle != c.opt.As[p] {
-			own.end() // one handle fewer that has the value when a new one is set
+			own.end() // leaves one handle fewer of the value when a new one is set
 		}
 		c.watched = append(c.watched, u)
 	}
@@ -169,7 +169,7 @@ func (c *Ctx) of(p *Param) *use {
 	return u
 }
 
-// Used lists the weights and buffers that the pass used and made no new value of so far.
+// Used lists the weights and buffers that the pass has used and not given a new value so far.
 func (c *Ctx) Used() []*Param {
 	if c == nil {
 		return nil
@@ -249,8 +249,8 @@ func (c *Ctx) release() {
 // buffer changes. Commit does not wait for values.
 func (c *Ctx) Commit() error { return c.CommitIf(nil) }
 
-// CommitIf is [Ctx.Commit] where ok, a Bool tensor of one element, is true; elsewhere
-// buffers stay as they were. Random numbers are others in any case.
+// CommitIf is [Ctx.Commit] if ok, a Bool tensor of one element, is true; else buffers keep their
+// values. The next pass draws other random numbers in both cases.
 func (c *Ctx) CommitIf(ok *millrace.Tensor) error {
 	if c == nil || c.first != nil {
 		return nil
@@ -272,7 +272,7 @@ func (c *Ctx) CommitIf(ok *millrace.Tensor) error {
 			fresh = millrace.Where(ok, fresh, u.handle)
 			defer drop(fresh)
 		}
-		u.end() // so that the new value can have its memory
+		u.end() // frees the memory for the new value
 		u.p.t.Set(fresh)
 	}
 	if c.draws > 0 {

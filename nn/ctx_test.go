@@ -29,8 +29,8 @@ func device(t *testing.T) *millrace.Device {
 	return d
 }
 
-// TestBufferUpdate: a pass sees what it made of a buffer, others do when it is
-// committed, and not at all where it went wrong.
+// TestBufferUpdate: a pass sees its own update of a buffer at once; others see it after a commit,
+// and never if the pass failed.
 func TestBufferUpdate(t *testing.T) {
 	b := nn.NewBuffer(millrace.Scalar[float32](1))
 	c := nn.NewCtx(nn.CtxOptions{Train: true})
@@ -56,7 +56,7 @@ func TestBufferUpdate(t *testing.T) {
 	}
 }
 
-// TestWatched: each weight once, in order of use, and neither buffers nor frozen ones.
+// TestWatched: each weight once, in order of use, without buffers and frozen weights.
 func TestWatched(t *testing.T) {
 	a, b, frozen, buffer := weight(), weight(), weight(), nn.NewBuffer(millrace.Scalar[float32](1))
 	frozen.Freeze(true)
@@ -79,8 +79,8 @@ func TestWatched(t *testing.T) {
 	}
 }
 
-// TestRandom: numbers differ from draw to draw and step to step, are the same again from
-// a saved state, and have the moments of their distributions.
+// TestRandom: numbers differ from draw to draw and from step to step, repeat from a saved state,
+// and have the moments of their distributions.
 func TestRandom(t *testing.T) {
 	r := nn.NewRandom(7)
 	draw := func(r *nn.Random) []float32 {
@@ -143,8 +143,8 @@ func TestRandomErrors(t *testing.T) {
 	}
 }
 
-// TestRandomRecording: a Recording draws other numbers in each run, the same as the
-// function does.
+// TestRandomRecording: a Recording draws other numbers in each run, the same ones as the function
+// without a Recording.
 func TestRandomRecording(t *testing.T) {
 	run := func(r *nn.Random, record bool) (all [][]float32) {
 		s := device(t).DefaultStream()
@@ -179,8 +179,8 @@ func TestRandomRecording(t *testing.T) {
 	}
 }
 
-// TestUsed: a pass tells what it used and did not change, and computes with the handles
-// that it is given in place of parameters' own.
+// TestUsed: a pass lists the parameters that it used and did not change, and computes with the
+// handles of CtxOptions.As.
 func TestUsed(t *testing.T) {
 	a, b, mean := nn.NewParam(millrace.Scalar[float32](1)), nn.NewParam(millrace.Scalar[float32](2)), nn.NewBuffer(millrace.Scalar[float32](3))
 	c := nn.NewCtx(nn.CtxOptions{Train: true, As: map[*nn.Param]*millrace.Tensor{a: millrace.Scalar[float32](10)}})
@@ -197,8 +197,8 @@ func TestUsed(t *testing.T) {
 	}
 }
 
-// TestScopeOwns: what is computed from weights alone ends with the pass's scope, and
-// buffers and counters that a recorded pass changes keep what it was recorded.
+// TestScopeOwns: tensors computed from weights alone end with the pass's scope. Buffers and
+// counters that a recorded pass changes keep their recorded ops.
 func TestScopeOwns(t *testing.T) {
 	dev := device(t)
 	w := nn.NewParam(millrace.ScalarOn(dev, float32(2)))

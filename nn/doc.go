@@ -1,5 +1,4 @@
-// Package nn has the layers, losses and initial values that neural networks are made
-// of, on top of package millrace.
+// Package nn has layers, losses and initial values of neural networks, on top of package millrace.
 //
 // A module is an ordinary Go struct with a method Forward:
 //
@@ -18,12 +17,11 @@
 //
 // # Parameters
 //
-// What a module learns lies in a [Param], and so does what it keeps from one step to
-// the next, such as the running means of [BatchNorm]; those are buffers. [Params] finds
-// all of them by reflection and names them as PyTorch's state_dict does, "hidden.weight"
-// and "out.bias" here, so that [Load] reads weights that PyTorch saved and [Save]
-// writes what PyTorch loads. Layers hold their weights in PyTorch's layouts, have its
-// defaults, and draw their first values as it does.
+// A module stores what it learns in a [Param]. It also stores state that lasts from step to step
+// there, such as the running means of [BatchNorm]; such Params are buffers. [Params] finds all
+// Params by reflection and names them as PyTorch's state_dict does, "hidden.weight" and "out.bias"
+// here. Therefore [Load] reads weights that PyTorch saved, and PyTorch loads files that [Save]
+// wrote. Layers use PyTorch's weight layouts, defaults and distributions of first values.
 //
 // # A forward pass
 //
@@ -41,7 +39,7 @@
 //
 // # Errors
 //
-// As ops do, layers and losses never panic on bad input: the result carries an error
-// that names the layer, the shapes and the line of the program. A constructor's bad
-// argument is carried by the layer's parameters and results.
+// Like ops, layers and losses never panic on bad input: the result carries an error that names the
+// layer, the shapes and the line of the program. The error of a constructor's bad argument is
+// carried by the layer's parameters and results.
 package nn

@@ -2,15 +2,15 @@ package nn
 
 import "github.com/millrace-go/millrace"
 
-// Dropout sets numbers to 0 in training, each with probability P, and multiplies the
-// others by 1/(1-P).
+// Dropout sets each number to 0 with probability P in training, and multiplies the others by
+// 1/(1-P). Outside of training it returns its input.
 type Dropout struct{ P float64 }
 
 // NewDropout makes a Dropout.
 func NewDropout(p float64) *Dropout { return &Dropout{p} }
 
-// Forward gives x's shape and dtype. In training it needs CtxOptions.Random. A P that is
-// no probability is [millrace.ErrShape].
+// Forward returns a tensor of x's shape and dtype. In training it needs CtxOptions.Random. A P
+// outside [0, 1] is [millrace.ErrShape].
 func (l *Dropout) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return dropout("dropout", c, l.P, x)
 }

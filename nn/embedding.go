@@ -2,10 +2,10 @@ package nn
 
 import "github.com/millrace-go/millrace"
 
-// PaddingIndex is the index of an [Embedding]'s row that stands for nothing.
+// PaddingIndex is the index of an [Embedding]'s row for padding, which is not learned.
 func PaddingIndex(i int) Option { return Option{kPadding, func(o *settings) { o.padding = i }} }
 
-// Embedding looks up rows of a table.
+// Embedding looks up rows of a table (PyTorch's nn.Embedding).
 type Embedding struct {
 	Weight *Param // (n, dim)
 
@@ -13,8 +13,8 @@ type Embedding struct {
 	padding int
 }
 
-// NewEmbedding makes a table of n rows. It takes [Weights] and [PaddingIndex]; rows start
-// normal with a deviation of 1, the one of the padding 0.
+// NewEmbedding makes a table of n rows of dim numbers. It takes [Weights] and [PaddingIndex]; rows
+// start normal with a deviation of 1, the padding row as 0.
 func NewEmbedding(n, dim int, opts ...Option) *Embedding {
 	const name = "embedding"
 	o := settled(name, opts, kWeights|kPadding)
@@ -31,8 +31,8 @@ func NewEmbedding(n, dim int, opts ...Option) *Embedding {
 	return l
 }
 
-// Forward gives (…, dim) for Int32 or Int64 indices of shape (…). One that is out of range
-// is [millrace.ErrIndex]. The row of the padding is not learned.
+// Forward returns Weight[indices], of shape (…, dim), for Int32 or Int64 indices of shape (…). An
+// index out of range is [millrace.ErrIndex]. The padding row gets no derivative.
 func (l *Embedding) Forward(c *Ctx, indices *millrace.Tensor) *millrace.Tensor {
 	y := c.Cast(l.Weight.master(c).Take(indices, 0))
 	if l.padded && c.follows() {

@@ -16,8 +16,7 @@ func line() int {
 	return n
 }
 
-// TestLayerErrors: wrong shapes are an error that names the layer and the line of the
-// program that called it.
+// TestLayerErrors: wrong shapes give an error that names the layer and the line of the call.
 func TestLayerErrors(t *testing.T) {
 	x := func(shape ...int) *tensor { return millrace.Ones(millrace.Float32, shape...) }
 	train := nn.NewCtx(nn.CtxOptions{Train: true, Watch: true, Random: nn.NewRandom(1)})
@@ -106,7 +105,7 @@ func TestLayerErrors(t *testing.T) {
 		if !strings.HasSuffix(op.Caller, own) && !strings.HasSuffix(op.Caller, before) {
 			t.Errorf("%s: called at %s, not %s", name, op.Caller, own)
 		}
-		// What is computed from it carries the same error.
+		// Results computed from it carry the same error.
 		if z := nn.MSE(y, y); z.Err() != err {
 			t.Errorf("%s: then %v", name, z.Err())
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// classifier is a model: a struct of layers, and what it does with them.
+// classifier is a model: a struct of layers with a Forward method.
 type classifier struct {
 	Hidden *nn.Linear
 	Out    *nn.Linear
@@ -23,8 +23,8 @@ func (m *classifier) Forward(c *nn.Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return m.Out.Forward(c, m.Hidden.Forward(c, x).Tanh())
 }
 
-// A training step by hand: a forward pass, derivatives, weights. Package optim has steps
-// that do the same in one line, by better rules than this one.
+// A training step by hand: forward pass, derivatives, new weights. The steps of package optim do
+// the same in one line, with better update rules.
 func Example() {
 	m := newClassifier(nn.Seed(1))
 	x := millrace.FromSlice([]float32{0, 0, 0, 1, 1, 0, 1, 1}, 4, 2)
@@ -106,7 +106,7 @@ func ExampleSave() {
 	file.Close()
 	defer os.Remove(file.Name())
 
-	// The state of random numbers is a part of what a run goes on from, as an optimiser's is.
+	// The state of random numbers is part of a training run's state, like an optimiser's.
 	m, random := newClassifier(), nn.NewRandom(1)
 	if err := nn.Save(file.Name(), m, random); err != nil {
 		fmt.Println(err)

@@ -10,8 +10,8 @@ import (
 
 var errNil = errors.New("nil tensor")
 
-// fail is a tensor that carries an error of a layer or a loss, with the line of the
-// program, or the error that an operand carries already.
+// fail returns a tensor that carries the error of a layer or a loss with the line of the program,
+// or the error of an operand if one carries an error already.
 func fail(name string, err error, ts ...*millrace.Tensor) *millrace.Tensor {
 	operands := make([]any, len(ts))
 	for i, t := range ts {
@@ -31,8 +31,8 @@ func dtypeErr(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", millrace.ErrDType, fmt.Sprintf(format, args...))
 }
 
-// drop releases what a layer made and nobody else has: what is computed from weights alone
-// belongs to no scope, and would be there until Go's collector comes.
+// drop releases temporary tensors of a layer. Tensors computed from weights alone belong to no
+// scope and would otherwise stay until Go's collector runs.
 func drop(ts ...*millrace.Tensor) {
 	for _, t := range ts {
 		if t != nil {

@@ -12,7 +12,7 @@ import (
 	_ "github.com/millrace-go/millrace/runtime/webgpu"
 )
 
-// twoLayers is causal attention on top of causal attention.
+// twoLayers is two layers of causal attention.
 type twoLayers struct{ First, Second *nn.MultiHeadAttention }
 
 func (m *twoLayers) Forward(c *nn.Ctx, x, padding *tensor) *tensor {
@@ -22,9 +22,9 @@ func (m *twoLayers) Forward(c *nn.Ctx, x, padding *tensor) *tensor {
 	return x
 }
 
-// Padding in front of a text leaves its first positions, as queries, without a key that
-// they may see. They get no mean of values and no derivative: the text's own positions
-// compute what they do alone, and weights stay finite.
+// TestPaddingInFront: with padding in front of a text, the first positions see no key. They get no
+// mean of values and no derivative. The text's own positions give the same results as without
+// padding, and weights stay finite.
 func TestPaddingInFront(t *testing.T) {
 	const batch, length, dim = 2, 6, 8
 	pads := []int{4, 1}

@@ -12,8 +12,8 @@ func init() {
 	hold.Mark = func(p any, t hold.Turn) { p.(*Param).turn = t }
 }
 
-// hold waits for steps that change some of the parameters, and keeps others back until free
-// is called.
+// hold waits for running steps that change some of the parameters, and blocks further ones until
+// free is called.
 func (w *walker) hold() (free func(), err error) {
 	var turns []hold.Turn
 	for _, n := range w.found {
@@ -38,9 +38,9 @@ func (w *walker) hold() (free func(), err error) {
 	return free, nil
 }
 
-// still are the parameters as they are between two steps, by name: handles that no step
-// changes, on streams of their own, so that whoever reads them does not disturb what is being
-// recorded. end gives them up.
+// still returns the parameters as they are between two steps, by name: handles that no step
+// changes, on streams of their own. Reading them therefore does not disturb a recording. end
+// releases them.
 func (w *walker) still() (tensors map[string]*millrace.Tensor, end func(), err error) {
 	free, err := w.hold()
 	if err != nil {
@@ -61,7 +61,7 @@ func (w *walker) still() (tensors map[string]*millrace.Tensor, end func(), err e
 			drop(t)
 		}
 		for _, s := range streams {
-			s.Close() // nothing is on it
+			s.Close() // nothing is queued on it
 		}
 	}, nil
 }

@@ -10,7 +10,7 @@ import (
 // Init makes the first values of a parameter.
 type Init func(d Draw) *millrace.Tensor
 
-// Draw is what an [Init] is asked for. Equal ones give equal values, on every device.
+// Draw is the request to an [Init]. Equal Draws give equal values, on every device.
 type Draw struct {
 	Shape []int
 	DType millrace.DType
@@ -19,11 +19,11 @@ type Draw struct {
 	place millrace.Place
 }
 
-// FanIn is how many inputs an output depends on, by the shape of a weight: (outputs,
-// inputs, size…). FanOut is the converse.
+// FanIn is the number of inputs that an output depends on, for a weight of shape (outputs, inputs,
+// size…). FanOut is the converse.
 func (d Draw) FanIn() int { return d.fan(1) }
 
-// FanOut is how many outputs depend on an input.
+// FanOut is the number of outputs that depend on an input.
 func (d Draw) FanOut() int { return d.fan(0) }
 
 func (d Draw) fan(axis int) int {
@@ -36,12 +36,12 @@ func (d Draw) fan(axis int) int {
 	return n
 }
 
-// Full is the same number everywhere.
+// Full returns v everywhere.
 func (d Draw) Full(v float64) *millrace.Tensor {
 	return millrace.FullOn(d.place, d.DType, v, d.Shape...)
 }
 
-// Uniform are numbers on [lo, hi).
+// Uniform returns numbers uniform on [lo, hi).
 func (d Draw) Uniform(lo, hi float64) *millrace.Tensor {
 	u := millrace.UniformOn(d.place, d.DType, d.Seed, d.Shape...)
 	scaled := u.MulScalar(hi - lo)
@@ -49,7 +49,7 @@ func (d Draw) Uniform(lo, hi float64) *millrace.Tensor {
 	return scaled.AddScalar(lo)
 }
 
-// Normal are numbers of a normal distribution.
+// Normal returns numbers of a normal distribution.
 func (d Draw) Normal(mean, std float64) *millrace.Tensor {
 	n := millrace.NormalOn(d.place, d.DType, d.Seed, d.Shape...)
 	scaled := n.MulScalar(std)
@@ -61,7 +61,7 @@ func (d Draw) Normal(mean, std float64) *millrace.Tensor {
 	return scaled.AddScalar(mean)
 }
 
-// matrix is the error of an Init that needs at least two dimensions, or nil.
+// matrix returns the error of an Init that needs at least two dimensions, or nil.
 func (d Draw) matrix(name string) *millrace.Tensor {
 	if len(d.Shape) < 2 {
 		return fail(name, shapeErr("%v: a weight of two dimensions and more", d.Shape))
@@ -69,22 +69,23 @@ func (d Draw) matrix(name string) *millrace.Tensor {
 	return nil
 }
 
-// InitConstant is the same number everywhere.
+// InitConstant fills with v.
 func InitConstant(v float64) Init {
 	return func(d Draw) *millrace.Tensor { return d.Full(v) }
 }
 
-// InitUniform are numbers on [lo, hi).
+// InitUniform draws uniform numbers on [lo, hi).
 func InitUniform(lo, hi float64) Init {
 	return func(d Draw) *millrace.Tensor { return d.Uniform(lo, hi) }
 }
 
-// InitNormal are numbers of a normal distribution.
+// InitNormal draws normal numbers with that mean and standard deviation.
 func InitNormal(mean, std float64) Init {
 	return func(d Draw) *millrace.Tensor { return d.Normal(mean, std) }
 }
 
-// InitXavierUniform (Glorot and Bengio, 2010) are numbers on ±gain·√(6/(fan in + fan out)).
+// InitXavierUniform draws uniform numbers on ±gain·√(6/(fan in + fan out)) (Glorot and Bengio,
+// 2010; PyTorch's xavier_uniform_). The weight needs two dimensions or more.
 func InitXavierUniform(gain float64) Init {
 	return func(d Draw) *millrace.Tensor {
 		if bad := d.matrix("initxavier"); bad != nil {
@@ -95,7 +96,8 @@ func InitXavierUniform(gain float64) Init {
 	}
 }
 
-// InitXavierNormal is normal, with a deviation of gain·√(2/(fan in + fan out)).
+// InitXavierNormal draws normal numbers with a deviation of gain·√(2/(fan in + fan out)) (PyTorch's
+// xavier_normal_). The weight needs two dimensions or more.
 func InitXavierNormal(gain float64) Init {
 	return func(d Draw) *millrace.Tensor {
 		if bad := d.matrix("initxavier"); bad != nil {
@@ -122,8 +124,8 @@ func (d Draw) by(m FanMode) float64 {
 	return float64(d.FanIn())
 }
 
-// InitHeUniform (He and others, 2015; PyTorch's kaiming_uniform) are numbers on
-// ±gain·√(3/fan); the gain is [GainReLU] where a ReLU follows.
+// InitHeUniform draws uniform numbers on ±gain·√(3/fan) (He and others, 2015; PyTorch's
+// kaiming_uniform_). The gain is [GainReLU] before a ReLU. The weight needs two dimensions or more.
 func InitHeUniform(m FanMode, gain float64) Init {
 	return func(d Draw) *millrace.Tensor {
 		if bad := d.matrix("inithe"); bad != nil {
@@ -134,7 +136,8 @@ func InitHeUniform(m FanMode, gain float64) Init {
 	}
 }
 
-// InitHeNormal (PyTorch's kaiming_normal) is normal, with a deviation of gain/√fan.
+// InitHeNormal draws normal numbers with a deviation of gain/√fan (PyTorch's kaiming_normal_). The
+// weight needs two dimensions or more.
 func InitHeNormal(m FanMode, gain float64) Init {
 	return func(d Draw) *millrace.Tensor {
 		if bad := d.matrix("inithe"); bad != nil {
@@ -144,18 +147,19 @@ func InitHeNormal(m FanMode, gain float64) Init {
 	}
 }
 
-// What an activation takes from the size of numbers, for the gain of an initialiser.
+// Gains of initialisers that make up for the loss of scale in an activation.
 const (
 	GainLinear = 1.0
 	GainReLU   = math.Sqrt2
 	GainTanh   = 5.0 / 3
 )
 
-// GainLeakyReLU is the gain for a leaky ReLU of that slope.
+// GainLeakyReLU is √(2/(1+slope²)), the gain for a leaky ReLU of that slope.
 func GainLeakyReLU(slope float64) float64 { return math.Sqrt(2 / (1 + float64(slope*slope))) }
 
-// InitOrthogonal (Saxe and others, 2013) has orthogonal rows, or columns where there are
-// fewer of them, of length gain; dimensions behind the first are one. It computes in Go.
+// InitOrthogonal makes orthogonal rows of length gain, or columns if there are fewer of them (Saxe
+// and others, 2013; PyTorch's orthogonal_). The dimensions after the first are joined into one. It
+// computes on the host, in Go.
 func InitOrthogonal(gain float64) Init {
 	return func(d Draw) *millrace.Tensor {
 		if bad := d.matrix("initorthogonal"); bad != nil {
@@ -196,8 +200,8 @@ func InitOrthogonal(gain float64) Init {
 	}
 }
 
-// orthonormal are n random vectors of a length m of at least n, of norm 1 and at right
-// angles: Gram and Schmidt's, each twice, which is enough for all of float64's digits.
+// orthonormal returns n random orthonormal vectors of m elements, m at least n. It runs each
+// Gram-Schmidt step twice, which gives float64's full precision.
 func orthonormal(seed uint64, n, m int) [][]float64 {
 	r := rand.New(rand.NewPCG(seed, mixed(seed)))
 	q := make([][]float64, n)
@@ -231,8 +235,8 @@ func inner(a, b []float64) float64 {
 	return s
 }
 
-// Init gives a parameter other first values, in its shape, dtype and place. Of the
-// options it takes [Seed].
+// Init gives a parameter new first values, with its shape, dtype and place. It takes the option
+// [Seed].
 func (p *Param) Init(f Init, opts ...Option) {
 	o := settled("init", opts, 0)
 	o.on, o.dt = p.t.Stream(), p.t.DType()

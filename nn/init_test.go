@@ -23,8 +23,7 @@ func moments(t *testing.T, p *nn.Param) (mean, std, top float64) {
 	return mean, math.Sqrt(std), top
 }
 
-// TestInits: the deviation, and the bound, of every distribution that parameters start
-// from.
+// TestInits checks the deviation and the bound of every distribution of first values.
 func TestInits(t *testing.T) {
 	seed := nn.Seed(5)
 	linear := func(f nn.Init) *nn.Param { return nn.NewLinear(300, 200, seed, nn.Weights(f)).Weight }
@@ -101,7 +100,7 @@ func TestInitOrthogonal(t *testing.T) {
 	}
 }
 
-// TestSeed: one seed gives each parameter other numbers, and all of them again.
+// TestSeed: one seed gives each parameter different numbers, and gives all of them again.
 func TestSeed(t *testing.T) {
 	all := func(opts ...nn.Option) (v [][]float32) {
 		for _, p := range nn.Params([]any{nn.NewLinear(4, 4, opts...), nn.NewLinear(4, 4, opts...)}) {

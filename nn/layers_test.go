@@ -10,20 +10,20 @@ import (
 
 type tensor = millrace.Tensor
 
-// of is a module as a program.
+// of makes a program of a module.
 func of(m nn.Module) (any, program) {
 	return m, func(c *nn.Ctx, in []*tensor) []*tensor { return []*tensor{m.Forward(c, in[0])} }
 }
 
-// attending is attention with a mask as the fourth input.
+// attending makes a program of attention with a mask as the fourth input.
 func attending(m *nn.MultiHeadAttention, hide func(x *tensor) nn.Hide) (any, program) {
 	return m, func(c *nn.Ctx, in []*tensor) []*tensor {
 		return []*tensor{m.Attend(c, in[0], in[1], in[2], hide(in[3]))}
 	}
 }
 
-// layerCases make the modules of testdata/layers.safetensors; those of one case in
-// training and in evaluation are one.
+// layerCases make the modules of testdata/layers.safetensors. A case's modules for training and for
+// evaluation are the same.
 var layerCases = map[string]func() (any, program){
 	"linear":        func() (any, program) { return of(nn.NewLinear(5, 4)) },
 	"linear_nobias": func() (any, program) { return of(nn.NewLinear(5, 4, nn.NoBias())) },
@@ -108,7 +108,7 @@ func lstm(m *nn.LSTM) (any, program) {
 	}
 }
 
-// TestLayers holds every layer's results, derivatives and statistics against PyTorch's.
+// TestLayers compares every layer's results, derivatives and statistics with PyTorch's.
 func TestLayers(t *testing.T) {
 	r := readReference(t, "layers")
 	seen := map[string]bool{}
@@ -131,8 +131,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestLayersLeaveWeights: what a layer makes of weights alone, which is in no scope, does not
-// outlive the pass: the next value of each is made in place.
+// TestLayersLeaveWeights: tensors that a layer makes of weights alone belong to no scope, but do
+// not outlive the pass. The next value of each weight is then made in place.
 func TestLayersLeaveWeights(t *testing.T) {
 	dev, err := millrace.Open("cpu:cache=off,compile=off,explore=wait,tune=off")
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Linear multiplies by a matrix and adds a bias: x·Wᵀ + b, over the last dimension.
+// Linear computes x·Wᵀ + b over the last dimension (PyTorch's nn.Linear).
 type Linear struct {
 	Weight *Param // (out, in)
 	Bias   *Param // (out), or nil
 }
 
-// NewLinear makes a Linear. It takes [NoBias], [Weights] and [Biases]; weights and biases
-// start uniform on ±1/√in.
+// NewLinear makes a Linear. It takes [NoBias], [Weights] and [Biases]; weights and biases start
+// uniform on ±1/√in.
 func NewLinear(in, out int, opts ...Option) *Linear {
 	o := settled("linear", opts, kNoBias|kWeights|kBiases)
 	l := &Linear{Weight: o.draw(o.weights, initFan(in), out, in)}
@@ -23,7 +23,7 @@ func NewLinear(in, out int, opts ...Option) *Linear {
 	return l
 }
 
-// initFan is what PyTorch's Linear and Conv start from: uniform on ±1/√fan.
+// initFan is the start of PyTorch's Linear and Conv: uniform on ±1/√fan.
 func initFan(fan int) Init {
 	if fan <= 0 {
 		return InitConstant(0)
@@ -32,7 +32,7 @@ func initFan(fan int) Init {
 	return InitUniform(-a, a)
 }
 
-// Forward gives (…, out) for x of shape (…, in).
+// Forward returns (…, out) for x of shape (…, in); another last dimension is [millrace.ErrShape].
 func (l *Linear) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	x = c.Cast(x)
 	w := l.Weight.In(c)

@@ -10,27 +10,25 @@ import (
 	"github.com/millrace-go/millrace/safetensors"
 )
 
-// LoadOptions say how a file's entries become parameters. The zero value is what [Load]
-// does: all of the file, as it is.
+// LoadOptions say how a file's entries become parameters. The zero value behaves like [Load]: all
+// entries, unchanged.
 type LoadOptions struct {
-	// Cast rounds floats to the dtype that the parameter is kept in: a file of float16 or
-	// bfloat16 into float32 (exact), or the other way round. Integers are no floats, and are
-	// taken as without it.
+	// Cast converts floats to the parameter's dtype: a file of float16 or bfloat16 into float32
+	// (exact), or the other way round (rounded). Integers are loaded as without Cast.
 	Cast bool
-	// Partial leaves parameters as they are that the file has no entry for, and entries out
-	// that no parameter has the name of. A file of which no entry has a parameter is
-	// [ErrMismatch] all the same, as is an entry of another shape.
+	// Partial leaves parameters without an entry unchanged, and skips entries without a parameter.
+	// A file without any matching entry is still [ErrMismatch], and so is an entry of another
+	// shape.
 	Partial bool
-	// Rename gives the parameter's name for that of an entry: "" leaves the entry out. Two
-	// entries of one name are [ErrMismatch]. nil: names are as they are. What only begins
-	// otherwise is simpler done by [Under].
+	// Rename maps an entry's name to the parameter's name; "" skips the entry. Two entries with one
+	// new name are [ErrMismatch]. nil keeps all names. For a different prefix, [Under] is simpler.
 	Rename func(entry string) string
-	// Unmatched, where it is not nil, is told by Partial, before anything is loaded, which
-	// parameters are left as they are and which entries are left out, both sorted.
+	// Unmatched, if not nil, is called with Partial before anything is loaded. It receives the
+	// parameters left unchanged and the skipped entries, both sorted.
 	Unmatched func(parameters, entries []string)
 }
 
-// Load is the function of this name, with options.
+// Load is the function [Load] with options.
 func (o LoadOptions) Load(path string, parts ...any) error {
 	all, err := collect(parts)
 	if err != nil {
@@ -52,7 +50,7 @@ func (o LoadOptions) Load(path string, parts ...any) error {
 	defer free()
 	for i, n := range all.found {
 		if len(from[i]) == 0 {
-			continue // Partial
+			continue // allowed by Partial
 		}
 		t, err := read(f, from[i][0], n.Param)
 		if err != nil {
@@ -69,7 +67,7 @@ func (o LoadOptions) Load(path string, parts ...any) error {
 	return nil
 }
 
-// entries are the file's, by the names that parameters should have.
+// entries are the file's entries by the names of their parameters.
 func (o LoadOptions) entries(f *safetensors.File) (map[string]safetensors.Info, []string, error) {
 	infos := map[string]safetensors.Info{}
 	var left []string
@@ -94,7 +92,7 @@ func (o LoadOptions) entries(f *safetensors.File) (map[string]safetensors.Info, 
 	return infos, left, nil
 }
 
-// match finds for each parameter the entries that are its own, the one to be read first.
+// match finds the entries of each parameter; the first one is read.
 func (o LoadOptions) match(w *walker, f *safetensors.File) (from [][]string, err error) {
 	infos, left, err := o.entries(f)
 	if err != nil {
@@ -136,7 +134,7 @@ func (o LoadOptions) match(w *walker, f *safetensors.File) (from [][]string, err
 	return from, nil
 }
 
-// read is an entry where the parameter is, and in its dtype.
+// read loads an entry to the parameter's place, in its dtype.
 func read(f *safetensors.File, name string, p *Param) (*millrace.Tensor, error) {
 	info, err := f.Info(name)
 	if err != nil {
@@ -146,7 +144,7 @@ func read(f *safetensors.File, name string, p *Param) (*millrace.Tensor, error) 
 	if info.DType == dt {
 		return f.TensorOn(place, name)
 	}
-	// By way of the CPU, which has all dtypes.
+	// Convert on the CPU, which has all dtypes.
 	cpu, err := millrace.Open("cpu:threads=1,compile=off")
 	if err != nil {
 		return nil, err
@@ -166,7 +164,7 @@ func read(f *safetensors.File, name string, p *Param) (*millrace.Tensor, error) 
 	return own, own.Eval()
 }
 
-// same is an error where an entry is not t, but for zeros' signs.
+// same returns an error if an entry differs from t, apart from the signs of zeros.
 func same(f *safetensors.File, name string, p *Param, t *millrace.Tensor) error {
 	u, err := read(f, name, p)
 	if err != nil {

@@ -30,7 +30,7 @@ func newTorchNet(seed uint64) *torchNet {
 	}
 }
 
-// run gives what each layer computes, in turn.
+// run returns what each layer computes, in order.
 func (n *torchNet) run(c *nn.Ctx, x *tensor) map[string]*tensor {
 	r := map[string]*tensor{}
 	r["conv"] = n.Conv.Forward(c, x)
@@ -42,8 +42,8 @@ func (n *torchNet) run(c *nn.Ctx, x *tensor) map[string]*tensor {
 	return r
 }
 
-// TestPyTorchWeights: a state_dict that safetensors.torch.save_file wrote gives what PyTorch
-// computes, layer by layer.
+// TestPyTorchWeights: a state_dict written by safetensors.torch.save_file gives PyTorch's results,
+// layer by layer.
 func TestPyTorchWeights(t *testing.T) {
 	m := newTorchNet(1)
 	if err := nn.Load("testdata/pytorch.safetensors", m); err != nil {
@@ -58,7 +58,7 @@ func TestPyTorchWeights(t *testing.T) {
 	}
 }
 
-// saved writes PyTorch's file once more, with other names and dtypes.
+// saved rewrites PyTorch's file with other names and dtypes.
 func saved(t *testing.T, change func(name string, x *tensor) (string, *tensor)) string {
 	t.Helper()
 	all, err := safetensors.Load("testdata/pytorch.safetensors")
@@ -78,8 +78,8 @@ func saved(t *testing.T, change func(name string, x *tensor) (string, *tensor)) 
 	return path
 }
 
-// TestLoadCast: a file of halves goes into float32 parameters with Cast, by exactly its
-// numbers, and the error without it says so in a few lines.
+// TestLoadCast: with Cast, a file of 16-bit floats loads exactly into float32 parameters. Without
+// Cast the error says so in a few lines.
 func TestLoadCast(t *testing.T) {
 	for _, dt := range []millrace.DType{millrace.Float16, millrace.BFloat16, millrace.Float64} {
 		path := saved(t, func(name string, x *tensor) (string, *tensor) {
@@ -111,7 +111,7 @@ func TestLoadCast(t *testing.T) {
 			}
 		}
 	}
-	// Integers are no floats.
+	// Cast does not convert integers.
 	path := saved(t, func(name string, x *tensor) (string, *tensor) {
 		if name == "head.bias" {
 			x = x.Cast(millrace.Int32)
@@ -123,7 +123,7 @@ func TestLoadCast(t *testing.T) {
 	}
 }
 
-// TestLoadPartial: what has no counterpart stays as it is, and is told of.
+// TestLoadPartial: a parameter without an entry stays unchanged, and is reported.
 func TestLoadPartial(t *testing.T) {
 	path := saved(t, func(name string, x *tensor) (string, *tensor) {
 		if rest, ok := strings.CutPrefix(name, "head."); ok {
@@ -159,8 +159,8 @@ func TestLoadPartial(t *testing.T) {
 	}
 }
 
-// TestLoadRename: entries find parameters by other names, and errors say where a prefix is
-// all that differs.
+// TestLoadRename: entries find parameters by other names, and the error says if only a prefix
+// differs.
 func TestLoadRename(t *testing.T) {
 	path := saved(t, func(name string, x *tensor) (string, *tensor) { return "module." + name, x })
 	m := newTorchNet(4)

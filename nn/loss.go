@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// LossOption changes how a loss is computed. Each loss says which ones it takes beside
-// [Summed] and [Each]; any other is an error that the result carries.
+// LossOption changes how a loss is computed. Every loss takes [Summed] and [Each], and lists its
+// other options; any other option is an error that the result carries.
 type LossOption struct {
 	kind lossKind
 	set  func(*lossSettings)
@@ -51,50 +51,51 @@ type lossSettings struct {
 
 func (o *lossSettings) has(k lossKind) bool { return o.given&k != 0 }
 
-// Summed has a loss be the sum of its elements, in place of the mean.
+// Summed makes a loss the sum of its elements instead of their mean (PyTorch's reduction="sum").
 func Summed() LossOption { return LossOption{lSummed, func(*lossSettings) {}} }
 
-// Each has a loss be its elements.
+// Each makes a loss return its elements without reduction (PyTorch's reduction="none").
 func Each() LossOption { return LossOption{lEach, func(*lossSettings) {}} }
 
-// IgnoreIndex is a target whose rows do not count.
+// IgnoreIndex is the target index of rows that do not count.
 func IgnoreIndex(i int) LossOption {
 	return LossOption{lIgnore, func(o *lossSettings) { o.ignore = i }}
 }
 
-// LabelSmoothing spreads that part of the target over all classes.
+// LabelSmoothing spreads that fraction of the target evenly over all classes.
 func LabelSmoothing(part float64) LossOption {
 	return LossOption{lSmoothing, func(o *lossSettings) { o.smoothing = part }}
 }
 
-// ClassWeights is a weight for each class; the mean is a weighted one.
+// ClassWeights sets a weight for each class; the mean becomes a weighted mean.
 func ClassWeights(w *millrace.Tensor) LossOption {
 	return LossOption{lClassWeights, func(o *lossSettings) { o.weights = w }}
 }
 
-// ClassAxis is the axis of the classes, the last one without it: 1 for PyTorch's (batch,
+// ClassAxis is the axis of the classes; the default is the last axis. It is 1 for PyTorch's (batch,
 // classes, height, width).
 func ClassAxis(axis int) LossOption {
 	return LossOption{lClassAxis, func(o *lossSettings) { o.axis = axis }}
 }
 
-// PosWeight multiplies the loss of positive targets; it broadcasts to the logits.
+// PosWeight multiplies the loss of positive targets; w broadcasts to the logits.
 func PosWeight(w *millrace.Tensor) LossOption {
 	return LossOption{lPosWeight, func(o *lossSettings) { o.weights = w }}
 }
 
-// Delta is where [Huber] and [SmoothL1] go over from a parabola to a line; 1 without it.
+// Delta is the distance at which [Huber] and [SmoothL1] change from a parabola to a line; the
+// default is 1.
 func Delta(d float64) LossOption {
 	return LossOption{lDelta, func(o *lossSettings) { o.delta = d }}
 }
 
-// LogTargets says that targets are logarithms, too.
+// LogTargets says that the targets of [KLDiv] are logarithms, too.
 func LogTargets() LossOption { return LossOption{lLogTargets, func(*lossSettings) {}} }
 
-// BatchMean has a loss be the sum divided by the size of the first dimension.
+// BatchMean makes a loss the sum divided by the size of the first dimension.
 func BatchMean() LossOption { return LossOption{lBatchMean, func(*lossSettings) {}} }
 
-// chosen are the options together, and the error of what does not fit.
+// chosen merges the options, and returns an error for those that the loss does not take.
 func chosen(opts []LossOption, takes lossKind) (*lossSettings, error) {
 	o := &lossSettings{axis: -1, delta: 1}
 	for _, opt := range opts {
@@ -118,8 +119,8 @@ func chosen(opts []LossOption, takes lossKind) (*lossSettings, error) {
 	return o, nil
 }
 
-// reduced is a loss of elements l. total is what a mean divides by where that is not
-// their number.
+// reduced reduces the elements l of a loss. total is the divisor of a mean; nil stands for the
+// number of elements.
 func (o *lossSettings) reduced(l, total *millrace.Tensor) *millrace.Tensor {
 	switch {
 	case o.has(lEach):
@@ -134,8 +135,8 @@ func (o *lossSettings) reduced(l, total *millrace.Tensor) *millrace.Tensor {
 	return l.Mean()
 }
 
-// pair are two operands of a loss in a wide dtype, or the error of such as do not go
-// together. Nothing broadcasts: a loss of (n) and (n, 1) would be of n·n elements.
+// pair returns two operands of a loss in a wide dtype, or bad, which carries the error of operands
+// that do not match. Nothing broadcasts: a loss of (n) and (n, 1) would have n·n elements.
 func pair(name string, x, y *millrace.Tensor, opts []LossOption, takes lossKind) (a, b *millrace.Tensor, o *lossSettings, bad *millrace.Tensor) {
 	o, err := chosen(opts, takes)
 	if err == nil && !slices.Equal(x.Shape(), y.Shape()) {
@@ -147,8 +148,8 @@ func pair(name string, x, y *millrace.Tensor, opts []LossOption, takes lossKind)
 	return wide(x), wide(y), o, nil
 }
 
-// MSE is the mean of the squares of x - y, which have one shape (else ErrShape) and one
-// dtype, of floats (else ErrDType). Floats of 16 bits are computed in float32.
+// MSE is the mean of (x-y)² (PyTorch's mse_loss). x and y have one shape (else ErrShape) and one
+// float dtype (else ErrDType). 16-bit floats are computed in float32.
 func MSE(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	a, b, o, bad := pair("mse", x, y, opts, 0)
 	if bad != nil {
@@ -157,7 +158,7 @@ func MSE(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	return o.reduced(a.Sub(b).Square(), nil)
 }
 
-// L1 is the mean of |x - y|; otherwise as [MSE].
+// L1 is the mean of |x-y| (PyTorch's l1_loss); otherwise it is like [MSE].
 func L1(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	a, b, o, bad := pair("l1", x, y, opts, 0)
 	if bad != nil {
@@ -166,8 +167,8 @@ func L1(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	return o.reduced(a.Sub(b).Abs(), nil)
 }
 
-// Huber is the mean of (x-y)²/2 up to a distance of [Delta], and of delta·(|x-y|-delta/2)
-// beyond; otherwise as [MSE].
+// Huber is the mean of (x-y)²/2 up to a distance of delta, and of delta·(|x-y|-delta/2) beyond
+// (PyTorch's huber_loss). It takes [Delta]; otherwise it is like [MSE].
 func Huber(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	a, b, o, bad := pair("huber", x, y, opts, lDelta)
 	if bad != nil {
@@ -176,7 +177,8 @@ func Huber(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	return o.reduced(huber(a.Sub(b), o.delta), nil)
 }
 
-// SmoothL1 is [Huber] divided by its delta, PyTorch's beta.
+// SmoothL1 is [Huber] divided by delta, which PyTorch's smooth_l1_loss calls beta. It takes
+// [Delta].
 func SmoothL1(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	a, b, o, bad := pair("smoothl1", x, y, opts, lDelta)
 	if bad != nil {
@@ -192,14 +194,15 @@ func huber(d *millrace.Tensor, delta float64) *millrace.Tensor {
 	return near.Mul(d.Sub(near.MulScalar(0.5)))
 }
 
-// BCEWithLogits is binary cross-entropy: the mean of -y·log(σ(x)) - (1-y)·log(1-σ(x)) for
-// logits x and probabilities y. It takes [PosWeight]; otherwise it is as [MSE].
+// BCEWithLogits is binary cross-entropy: the mean of -y·log(σ(x)) - (1-y)·log(1-σ(x)) for logits x
+// and probabilities y (PyTorch's binary_cross_entropy_with_logits). It takes [PosWeight]; otherwise
+// it is like [MSE].
 func BCEWithLogits(logits, targets *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	x, y, o, bad := pair("bcewithlogits", logits, targets, opts, lPosWeight)
 	if bad != nil {
 		return bad
 	}
-	// Both logarithms as they are: one from the other would lose what is small.
+	// Compute both logarithms directly: deriving one from the other would lose small values.
 	positive := y.Mul(x.Neg().Softplus())
 	if o.weights != nil {
 		positive = positive.Mul(as(o.weights, x.DType()))
@@ -207,9 +210,9 @@ func BCEWithLogits(logits, targets *millrace.Tensor, opts ...LossOption) *millra
 	return o.reduced(positive.Add(y.ScalarSub(1).Mul(x.Softplus())), nil)
 }
 
-// KLDiv is the mean of y·(log(y) - x), with logarithms of probabilities x and
-// probabilities y: the divergence of Kullback and Leibler where it is [BatchMean]. With
-// [LogTargets] y are logarithms, too. Otherwise it is as [MSE].
+// KLDiv is the mean of y·(log(y) - x), for logarithms of probabilities x and probabilities y
+// (PyTorch's kl_div). With [BatchMean] it is the Kullback-Leibler divergence. With [LogTargets] y
+// holds logarithms, too. Otherwise it is like [MSE].
 func KLDiv(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	a, b, o, bad := pair("kldiv", x, y, opts, lLogTargets|lBatchMean)
 	if bad != nil {
@@ -218,7 +221,7 @@ func KLDiv(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	if o.has(lLogTargets) {
 		return o.reduced(b.Exp().Mul(b.Sub(a)), nil)
 	}
-	// The logarithm of 1 where y is 0: the product is 0 there, and so is its derivative.
+	// Take the logarithm of 1 where y is 0: the product and its derivative are then 0.
 	log := millrace.ScalarWhere(b.EqScalar(0), 1, b).Log()
 	return o.reduced(b.Mul(log).Sub(b.Mul(a)), nil)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// lossCases compute the losses of testdata/losses.safetensors, given those of its options
-// that say how they are reduced.
+// lossCases compute the losses of testdata/losses.safetensors; how holds the options of the
+// reduction.
 var lossCases = map[string]func(in []*tensor, w *tensor, how []nn.LossOption) *tensor{
 	"crossentropy": func(in []*tensor, _ *tensor, how []nn.LossOption) *tensor {
 		return nn.CrossEntropy(in[0], in[1], how...)
@@ -57,7 +57,7 @@ var lossCases = map[string]func(in []*tensor, w *tensor, how []nn.LossOption) *t
 	},
 }
 
-// TestLosses holds every loss and its derivatives against PyTorch's.
+// TestLosses compares every loss and its derivatives with PyTorch's.
 func TestLosses(t *testing.T) {
 	r := readReference(t, "losses")
 	reductions := map[string][]nn.LossOption{"mean": nil, "sum": {nn.Summed()}, "none": {nn.Each()}, "batch": {nn.BatchMean()}}

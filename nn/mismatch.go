@@ -9,25 +9,24 @@ import (
 	"github.com/millrace-go/millrace/safetensors"
 )
 
-// ErrMismatch is a file that does not hold what a module has. The text says of each kind of
-// difference how many there are, names the first ones, and says which of [LoadOptions]
-// would help.
+// ErrMismatch says that a file and a module hold different parameters. For each kind of difference
+// the text gives the number, the first names, and the [LoadOptions] that would help.
 var ErrMismatch = errors.New("the file and the model differ")
 
 // differences are those between a file's entries and parameters.
 type differences struct {
 	opt   LoadOptions
-	infos map[string]safetensors.Info // entries that no parameter has taken, by their new names
+	infos map[string]safetensors.Info // entries without a parameter, by their new names
 
 	shapes  []string
-	dtypes  []string // of which Cast helps with the first so many
+	dtypes  []string // the next field says how many of them Cast would fix
 	floats  int
 	missing []string
 	surplus []string
-	matched int // entries that have a parameter
+	matched int // number of entries with a parameter
 }
 
-// compare adds what differs between a parameter and the entry of its name.
+// compare adds the differences between a parameter and the entry of its name.
 func (d *differences) compare(n Named, info safetensors.Info) {
 	d.matched++
 	shape, dt := n.t.Shape(), n.t.DType()
@@ -49,7 +48,8 @@ func (d *differences) compare(n Named, info safetensors.Info) {
 	}
 }
 
-// err is ErrMismatch with what differs and is not allowed, of a model of so many parameters.
+// err is ErrMismatch with the differences that are not allowed; params is the model's number of
+// parameters.
 func (d *differences) err(params int) error {
 	var lines []string
 	add := func(what, help string, names []string) {
@@ -93,7 +93,7 @@ func (d *differences) err(params int) error {
 	return fmt.Errorf("%w:\n\t%s", ErrMismatch, strings.Join(lines, "\n\t"))
 }
 
-// few names the first of a list, and says how many there are.
+// few lists the first names, and the number of the others.
 func few(names []string) string {
 	const most = 4
 	if len(names) <= most {
@@ -102,8 +102,7 @@ func few(names []string) string {
 	return fmt.Sprintf("%s, and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// prefixed is what helps where all missing names are there behind one prefix, on either
-// side.
+// prefixed suggests the fix if all missing names occur with one prefix, on either side.
 func (d *differences) prefixed() string {
 	if len(d.missing) == 0 || len(d.surplus) == 0 {
 		return ""
@@ -117,7 +116,7 @@ func (d *differences) prefixed() string {
 	return ""
 }
 
-// prefix is what all names have in front of them among others.
+// prefix finds the one prefix with which all names occur in among.
 func prefix(names, among []string) (string, bool) {
 	for _, other := range among {
 		p, ok := strings.CutSuffix(other, names[0])

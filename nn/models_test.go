@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// The models of testdata/models.safetensors, as a program writes them.
+// mlp and the types below are the models of testdata/models.safetensors, as a program writes them.
 
 type mlp struct{ Layers []*nn.Linear }
 
@@ -112,7 +112,7 @@ func (m *gpt) Forward(c *nn.Ctx, x *tensor) *tensor {
 	for _, b := range m.H {
 		y = b.Forward(c, y)
 	}
-	// The table of tokens gives the logits, too: one derivative for both uses.
+	// The table of tokens also gives the logits: both uses add to one derivative.
 	return m.LNF.Forward(c, y).DotGeneral(m.WTE.Weight.In(c), nil, nil, []int{2}, []int{1})
 }
 
@@ -121,8 +121,8 @@ var models = map[string]func() nn.Module{
 	"gru": func() nn.Module { return newReader() }, "gpt": func() nn.Module { return newGPT() },
 }
 
-// TestModels holds the loss, the logits, the derivatives by all weights and the running
-// statistics of whole models against PyTorch's.
+// TestModels compares the loss, the logits, all weights' derivatives and the running statistics of
+// whole models with PyTorch's.
 func TestModels(t *testing.T) {
 	r := readReference(t, "models")
 	if got := r.cases(); len(got) != len(models) {

@@ -2,19 +2,19 @@ package nn
 
 import "github.com/millrace-go/millrace"
 
-// Module is what takes one tensor and gives one, as most layers do.
+// Module maps one tensor to one tensor, as most layers do.
 type Module interface {
 	Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor
 }
 
-// Sequential are modules one after another; their parameters' names begin with their
-// positions.
+// Sequential applies modules one after another. Their parameters' names begin with their positions
+// (PyTorch's nn.Sequential).
 type Sequential []Module
 
 // NewSequential makes a Sequential.
 func NewSequential(ms ...Module) Sequential { return ms }
 
-// Forward gives what the last one gives.
+// Forward returns the result of the last module; x if there is none.
 func (s Sequential) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	for _, m := range s {
 		x = m.Forward(c, x)

@@ -6,14 +6,14 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Plain leaves out a norm's weight and bias.
+// Plain makes a norm without weight and bias.
 func Plain() Option { return Option{kPlain, func(o *settings) {}} }
 
-// Momentum is how far a step moves the running statistics of a [BatchNorm] towards its
-// own.
+// Momentum is m in running = (1-m)·running + m·batch, the update of a [BatchNorm]'s running
+// statistics.
 func Momentum(m float64) Option { return Option{kMomentum, func(o *settings) { o.momentum = m }} }
 
-// wide is x in a dtype that sums are taken in: Float32 for the floats of 16 bits.
+// wide casts x to a dtype for sums: Float32 for 16-bit floats, else x's own.
 func wide(x *millrace.Tensor) *millrace.Tensor {
 	if dt := x.DType(); dt == millrace.Float16 || dt == millrace.BFloat16 {
 		return x.Cast(millrace.Float32)
@@ -21,7 +21,7 @@ func wide(x *millrace.Tensor) *millrace.Tensor {
 	return x
 }
 
-// as is x in a dtype.
+// as casts x to dt, unless dt is Invalid.
 func as(x *millrace.Tensor, dt millrace.DType) *millrace.Tensor {
 	if x.DType() != dt && dt != millrace.Invalid {
 		return x.Cast(dt)
@@ -29,7 +29,7 @@ func as(x *millrace.Tensor, dt millrace.DType) *millrace.Tensor {
 	return x
 }
 
-// wideIn is a parameter in x's dtype, nil for nil: norms compute in a wide one.
+// wideIn is a parameter in x's dtype, which is wide enough for a norm; nil for nil.
 func wideIn(c *Ctx, p *Param, x *millrace.Tensor) *millrace.Tensor {
 	if p == nil {
 		return nil
@@ -37,7 +37,7 @@ func wideIn(c *Ctx, p *Param, x *millrace.Tensor) *millrace.Tensor {
 	return as(p.master(c), x.DType())
 }
 
-// affine are a norm's weight and bias: ones and zeros.
+// affine makes a norm's weight and bias: ones and zeros.
 func (o *settings) affine(shape ...int) (weight, bias *Param) {
 	if o.has(kPlain) {
 		return nil, nil
@@ -49,35 +49,34 @@ func (o *settings) affine(shape ...int) (weight, bias *Param) {
 	return weight, bias
 }
 
-// BatchNorm brings each channel, the second dimension, to mean 0 and variance 1: in
-// training to those of the batch, else to the running ones, which training moves towards
-// the batch's by Momentum (the variance's is the unbiased one). Floats of 16 bits are
-// computed in float32.
+// BatchNorm computes (x-mean)/√(variance+eps)·weight+bias for each channel, the second dimension
+// (Ioffe and Szegedy, 2015). In training the statistics are those of the batch, and the running
+// statistics move towards them by Momentum (with the unbiased variance). Outside of training the
+// running statistics are used. 16-bit floats are computed in float32.
 type BatchNorm struct {
 	Weight            *Param // (channels), or nil
 	Bias              *Param // (channels), or nil
 	RunningMean       *Param // (channels)
 	RunningVar        *Param // (channels)
-	NumBatchesTracked *Param // a number: steps
+	NumBatchesTracked *Param // number of steps
 
 	Eps, Momentum float64
-	// Fixed has it use the running statistics in training too, and leave them alone:
-	// for tuning a model further on small batches.
+	// Fixed makes it use the running statistics in training too, without updating them: for
+	// fine-tuning on small batches.
 	Fixed bool
 
 	name  string
 	ranks []int
 }
 
-// NewBatchNorm1d makes a BatchNorm for (batch, channels) and (batch, channels, length).
-// It takes [Eps], 1e-5 without it, [Momentum], 0.1 without it, [Plain], [Weights] and
-// [Biases].
+// NewBatchNorm1d makes a BatchNorm for (batch, channels) and (batch, channels, length). It takes
+// [Eps], default 1e-5, [Momentum], default 0.1, [Plain], [Weights] and [Biases].
 func NewBatchNorm1d(n int, opts ...Option) *BatchNorm {
 	return newBatchNorm("batchnorm1d", n, []int{2, 3}, opts)
 }
 
-// NewBatchNorm2d makes a BatchNorm for (batch, channels, height, width). Otherwise it is
-// as [NewBatchNorm1d].
+// NewBatchNorm2d makes a BatchNorm for (batch, channels, height, width). Otherwise it is like
+// [NewBatchNorm1d].
 func NewBatchNorm2d(n int, opts ...Option) *BatchNorm {
 	return newBatchNorm("batchnorm2d", n, []int{4}, opts)
 }
@@ -94,7 +93,8 @@ func newBatchNorm(name string, n int, ranks []int, opts []Option) *BatchNorm {
 	return l
 }
 
-// Forward gives x's shape and, where c computes in none of its own, x's dtype.
+// Forward returns a tensor of x's shape, in c's compute dtype or, without one, x's dtype. Other
+// ranks or numbers of channels are [millrace.ErrShape].
 func (l *BatchNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	dt := c.result(x)
 	x = wide(x)
@@ -131,16 +131,15 @@ func (l *BatchNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return as(y, dt)
 }
 
-// running is Forward with the running statistics: one factor and one summand for each
-// channel.
+// running is Forward with the running statistics: one factor and one summand for each channel.
 func (l *BatchNorm) running(c *Ctx, x, w, b *millrace.Tensor) *millrace.Tensor {
-	var own []*millrace.Tensor // which belong to no scope
+	var own []*millrace.Tensor // they belong to no scope
 	defer func() { drop(own...) }()
 	do := func(t *millrace.Tensor) *millrace.Tensor {
 		own = append(own, t)
 		return t
 	}
-	at := c.place(x) // where x is: ops on statistics alone would hold up the stream that those are on
+	at := c.place(x) // x's place: ops on statistics alone would hold up the statistics' stream
 	mean, v := do(wideIn(c, l.RunningMean, x).To(at)), do(wideIn(c, l.RunningVar, x).To(at))
 	scale := do(do(v.AddScalar(l.Eps)).Rsqrt())
 	if w != nil {
@@ -153,7 +152,7 @@ func (l *BatchNorm) running(c *Ctx, x, w, b *millrace.Tensor) *millrace.Tensor {
 	return perChannel(perChannel(x, scale, (*millrace.Tensor).Mul), shift, (*millrace.Tensor).Add)
 }
 
-// track moves running statistics towards those of a batch.
+// track moves a running statistic towards that of a batch.
 func (l *BatchNorm) track(c *Ctx, p *Param, now *millrace.Tensor) {
 	old := p.In(c)
 	now = as(detached(now), old.DType()).Reshape(old.Shape()...)
@@ -167,22 +166,22 @@ func (l *BatchNorm) title() string {
 	return l.name
 }
 
-// LayerNorm brings the last dimensions to mean 0 and variance 1. Floats of 16 bits are
-// computed in float32.
+// LayerNorm computes (x-mean)/√(variance+eps)·weight+bias over the last dimensions (Ba and others,
+// 2016; PyTorch's nn.LayerNorm). 16-bit floats are computed in float32.
 type LayerNorm struct {
 	Weight *Param // of the last dimensions' sizes, or nil
-	Bias   *Param // as Weight, or nil
+	Bias   *Param // like Weight, or nil
 	Shape  []int  // the last dimensions
 	Eps    float64
 
 	bad *millrace.Tensor
 }
 
-// NewLayerNorm makes a LayerNorm over the last dimension, of n elements. It takes
-// [Eps], 1e-5 without it, [NoBias], [Plain], [Weights] and [Biases].
+// NewLayerNorm makes a LayerNorm over the last dimension, of n elements. It takes [Eps], default
+// 1e-5, [NoBias], [Plain], [Weights] and [Biases].
 func NewLayerNorm(n int, opts ...Option) *LayerNorm { return NewLayerNormOver([]int{n}, opts...) }
 
-// NewLayerNormOver is [NewLayerNorm] over several dimensions, of these sizes.
+// NewLayerNormOver is [NewLayerNorm] over several dimensions of these sizes.
 func NewLayerNormOver(shape []int, opts ...Option) *LayerNorm {
 	o := settled("layernorm", opts, kEps|kNoBias|kPlain|kWeights|kBiases)
 	o.usually(&o.eps, kEps, 1e-5)
@@ -192,7 +191,8 @@ func NewLayerNormOver(shape []int, opts ...Option) *LayerNorm {
 	return l
 }
 
-// Forward gives x's shape and, where c computes in none of its own, x's dtype.
+// Forward returns a tensor of x's shape, in c's compute dtype or, without one, x's dtype. Other
+// last dimensions are [millrace.ErrShape].
 func (l *LayerNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	dt := c.result(x)
 	x, axes, bad := lastDims("layernorm", x, l.Shape, l.bad)
@@ -202,7 +202,7 @@ func (l *LayerNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return as(x.LayerNorm(wideIn(c, l.Weight, x), wideIn(c, l.Bias, x), l.Eps, axes...), dt)
 }
 
-// lastDims are the axes of x's last dimensions, which have to be of these sizes.
+// lastDims returns wide x and the axes of its last dimensions, which must have these sizes.
 func lastDims(name string, x *millrace.Tensor, shape []int, bad *millrace.Tensor) (w *millrace.Tensor, axes []int, failed *millrace.Tensor) {
 	if bad != nil {
 		return x, nil, fail(name, errNoParam, bad)
@@ -218,8 +218,8 @@ func lastDims(name string, x *millrace.Tensor, shape []int, bad *millrace.Tensor
 	return x, axes, nil
 }
 
-// RMSNorm divides the last dimensions by the square root of their mean square. Floats of
-// 16 bits are computed in float32.
+// RMSNorm computes x/√(mean(x²)+eps)·weight over the last dimensions (Zhang and Sennrich, 2019;
+// PyTorch's nn.RMSNorm). 16-bit floats are computed in float32.
 type RMSNorm struct {
 	Weight *Param // of the last dimensions' sizes, or nil
 	Shape  []int  // the last dimensions
@@ -228,11 +228,11 @@ type RMSNorm struct {
 	bad *millrace.Tensor
 }
 
-// NewRMSNorm makes an RMSNorm over the last dimension, of n elements. It takes [Eps],
-// without it the distance of 1 to the next Float32 number, [Plain] and [Weights].
+// NewRMSNorm makes an RMSNorm over the last dimension, of n elements. It takes [Eps], default
+// 2^-23, [Plain] and [Weights].
 func NewRMSNorm(n int, opts ...Option) *RMSNorm { return NewRMSNormOver([]int{n}, opts...) }
 
-// NewRMSNormOver is [NewRMSNorm] over several dimensions, of these sizes.
+// NewRMSNormOver is [NewRMSNorm] over several dimensions of these sizes.
 func NewRMSNormOver(shape []int, opts ...Option) *RMSNorm {
 	o := settled("rmsnorm", opts, kEps|kPlain|kWeights)
 	o.usually(&o.eps, kEps, 0x1p-23)
@@ -243,7 +243,8 @@ func NewRMSNormOver(shape []int, opts ...Option) *RMSNorm {
 	return l
 }
 
-// Forward gives x's shape and, where c computes in none of its own, x's dtype.
+// Forward returns a tensor of x's shape, in c's compute dtype or, without one, x's dtype. Other
+// last dimensions are [millrace.ErrShape].
 func (l *RMSNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	dt := c.result(x)
 	x, axes, bad := lastDims("rmsnorm", x, l.Shape, l.bad)
@@ -253,8 +254,9 @@ func (l *RMSNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return as(x.RMSNorm(wideIn(c, l.Weight, x), l.Eps, axes...), dt)
 }
 
-// GroupNorm brings groups of channels, the second dimension, to mean 0 and variance 1,
-// each by itself in every element of the batch. Floats of 16 bits are computed in float32.
+// GroupNorm normalises groups of channels, the second dimension, to mean 0 and variance 1,
+// separately in each element of the batch (Wu and He, 2018; PyTorch's nn.GroupNorm). Weight and
+// bias are per channel. 16-bit floats are computed in float32.
 type GroupNorm struct {
 	Weight *Param // (channels), or nil
 	Bias   *Param // (channels), or nil
@@ -265,8 +267,8 @@ type GroupNorm struct {
 	bad      *millrace.Tensor
 }
 
-// NewGroupNorm makes a GroupNorm for (batch, channels, …). It takes [Eps], 1e-5 without
-// it, [Plain], [Weights] and [Biases].
+// NewGroupNorm makes a GroupNorm for (batch, channels, …). It takes [Eps], default 1e-5, [Plain],
+// [Weights] and [Biases]. groups must divide channels, else results carry [millrace.ErrShape].
 func NewGroupNorm(groups, channels int, opts ...Option) *GroupNorm {
 	o := settled("groupnorm", opts, kEps|kPlain|kWeights|kBiases)
 	o.usually(&o.eps, kEps, 1e-5)
@@ -279,7 +281,7 @@ func NewGroupNorm(groups, channels int, opts ...Option) *GroupNorm {
 	return l
 }
 
-// Forward gives x's shape and, where c computes in none of its own, x's dtype.
+// Forward returns a tensor of x's shape, in c's compute dtype or, without one, x's dtype.
 func (l *GroupNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	dt := c.result(x)
 	x = wide(x)

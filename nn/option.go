@@ -10,15 +10,14 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Option changes what a constructor makes. [Seed], [On] and [DType] are taken by every
-// constructor; of the others each says which ones it takes, and any other is an error
-// that the layer carries.
+// Option changes what a constructor makes. Every constructor takes [Seed], [On] and [DType], and
+// lists its other options; any other option is an error that the layer carries.
 type Option struct {
 	kind kind
 	set  func(*settings)
 }
 
-// kind is a set of options. Those that every constructor takes are in none.
+// kind is a set of options. The options that every constructor takes are not in it.
 type kind uint32
 
 const (
@@ -56,7 +55,7 @@ func (k kind) String() string {
 	return strings.Join(names, ", ")
 }
 
-// settings are what options set.
+// settings collect the values of options.
 type settings struct {
 	seeds *seeds
 	on    millrace.Place
@@ -71,7 +70,7 @@ type settings struct {
 	eps, momentum, p, base      float64
 }
 
-// settled are the options together, for a constructor that takes these.
+// settled merges the options of a constructor that takes these kinds.
 func settled(name string, opts []Option, takes kind) *settings {
 	o := &settings{seeds: &common, dt: millrace.Float32, groups: 1, layers: 1}
 	for _, opt := range opts {
@@ -98,14 +97,14 @@ func settled(name string, opts []Option, takes kind) *settings {
 	return o
 }
 
-// fault has what is made carry an error, unless it carries one.
+// fault makes the layer carry an error, unless it carries one already.
 func (o *settings) fault(name string, err error) {
 	if o.bad == nil {
 		o.bad = fail(name, err)
 	}
 }
 
-// usually sets what no option has set.
+// usually sets a default if no option has set the value.
 func (o *settings) usually(x *float64, k kind, v float64) {
 	if !o.has(k) {
 		*x = v
@@ -120,46 +119,45 @@ type seeds struct {
 	n    atomic.Uint64
 }
 
-// common is what constructors draw from without a [Seed].
+// common is the source of seeds for constructors without a [Seed].
 var common = seeds{base: mixed(0)}
 
 func (s *seeds) next() uint64 { return mixed(s.base + s.n.Add(1)) }
 
-// Seed is where first values are drawn from. One Seed is for many constructors: each
-// parameter draws another number from it, so that a model that is built in the same
-// order from the same seed has the same weights. Two Seeds of one number give equal
-// weights. Without this option all constructors of the process draw from one Seed, the
-// same in every process.
+// Seed is the source of first values. Pass one Seed to many constructors: each parameter draws
+// another number from it. A model built in the same order from the same seed therefore has the same
+// weights. Two Seeds of one number give equal weights. Without this option all constructors of the
+// process draw from one Seed, the same in every process.
 func Seed(n uint64) Option {
 	s := &seeds{base: mixed(n)}
 	return Option{0, func(o *settings) { o.seeds = s }}
 }
 
-// On is where parameters are: a device or a stream, the default device without it. A
-// scope would release them at its end.
+// On is the place of the parameters: a device or a stream; the default is the default device. Do
+// not pass a scope: it would release the parameters at its end.
 func On(p millrace.Place) Option { return Option{0, func(o *settings) { o.on = p }} }
 
-// DType is the dtype in which parameters are kept, a float one; Float32 without it. What
-// a pass computes in is up to its [CtxOptions].
+// DType is the float dtype that stores the parameters; the default is Float32. [CtxOptions] set the
+// dtype that a pass computes in.
 func DType(dt millrace.DType) Option { return Option{0, func(o *settings) { o.dt = dt }} }
 
 // NoBias leaves out the bias.
 func NoBias() Option { return Option{kNoBias, func(o *settings) {}} }
 
-// Weights says how weights start, Biases how biases do: other than PyTorch's defaults.
+// Weights replaces PyTorch's default of the first weights, and Biases that of the first biases.
 func Weights(f Init) Option { return Option{kWeights, func(o *settings) { o.weights = f }} }
 
-// Biases says how biases start.
+// Biases replaces PyTorch's default of the first biases.
 func Biases(f Init) Option { return Option{kBiases, func(o *settings) { o.biases = f }} }
 
-// Eps is what a norm adds to the variance.
+// Eps is the number that a norm adds to the variance.
 func Eps(eps float64) Option { return Option{kEps, func(o *settings) { o.eps = eps }} }
 
-// DropoutOf is a probability with which numbers are set to 0 in training, inside of a
-// layer that says where.
+// DropoutOf is the probability with which a layer drops numbers in training; the layer says which
+// numbers.
 func DropoutOf(p float64) Option { return Option{kDropout, func(o *settings) { o.p = p }} }
 
-// draw makes a parameter; custom, where there is one, says how in place of usual.
+// draw makes a parameter by custom, or by usual if custom is nil.
 func (o *settings) draw(custom, usual Init, shape ...int) *Param {
 	if custom == nil {
 		custom = usual
@@ -177,8 +175,7 @@ func (o *settings) init(f Init, shape []int) *millrace.Tensor {
 	return f(Draw{Shape: shape, DType: o.dt, Seed: o.seeds.next(), place: o.on})
 }
 
-// counter makes a buffer that counts steps: Int64, as PyTorch's, or Int32 on a device
-// that lacks it.
+// counter makes a buffer that counts steps: Int64 as PyTorch's, or Int32 on a device without Int64.
 func (o *settings) counter() *Param {
 	t := o.bad
 	if t == nil {
@@ -190,7 +187,7 @@ func (o *settings) counter() *Param {
 	return NewBuffer(t)
 }
 
-// number makes a buffer of a number.
+// number makes a buffer with one Uint32 number.
 func (o *settings) number(v uint32) *Param {
 	t := o.bad
 	if t == nil {

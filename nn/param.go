@@ -14,19 +14,17 @@ type Param struct {
 	t      *millrace.Tensor
 	buffer bool
 	frozen atomic.Bool
-	turn   hold.Turn // of who changes it together with others; nil: nobody
+	turn   hold.Turn // of the optimiser that changes it with others; nil: none
 }
 
-// NewParam makes a weight of a tensor, whose handle is the parameter's from now on: its
-// value changes by [millrace.Tensor.Set], the pointer never does. The tensor should be in
-// no scope.
+// NewParam makes a weight of a tensor and owns its handle from now on: the value changes by
+// [millrace.Tensor.Set], the pointer never does. The tensor should belong to no scope.
 func NewParam(t *millrace.Tensor) *Param { return &Param{t: t} }
 
-// NewBuffer makes a buffer of a tensor.
+// NewBuffer makes a buffer of a tensor. Otherwise it is like [NewParam].
 func NewBuffer(t *millrace.Tensor) *Param { return &Param{t: t, buffer: true} }
 
-// Tensor is the parameter's own handle, in the dtype that it is kept in. It is nil for a
-// nil Param.
+// Tensor is the parameter's own handle, in the dtype that stores it. It is nil for a nil Param.
 func (p *Param) Tensor() *millrace.Tensor {
 	if p == nil {
 		return nil
@@ -34,14 +32,14 @@ func (p *Param) Tensor() *millrace.Tensor {
 	return p.t
 }
 
-// Buffer reports that p is no weight.
+// Buffer reports whether p is a buffer, which is not learned.
 func (p *Param) Buffer() bool { return p != nil && p.buffer }
 
 // Freeze keeps a weight as it is (true), or has it learn again: a frozen one has no
 // gradient, and optimisers leave it alone. The next forward pass heeds it.
 func (p *Param) Freeze(on bool) { p.frozen.Store(on) }
 
-// Frozen reports whether a weight is kept as it is.
+// Frozen reports whether a weight is frozen.
 func (p *Param) Frozen() bool { return p != nil && p.frozen.Load() }
 
 // In is what a forward pass computes with. It is followed, where c follows weights and p
@@ -58,7 +56,7 @@ func (p *Param) In(c *Ctx) *millrace.Tensor {
 	return c.use(p, true)
 }
 
-// master is In without the cast to c's compute dtype: for what is computed in p's own.
+// master is In without the cast to c's compute dtype.
 func (p *Param) master(c *Ctx) *millrace.Tensor {
 	if c.plain() {
 		return p.t
@@ -66,8 +64,8 @@ func (p *Param) master(c *Ctx) *millrace.Tensor {
 	return c.use(p, false)
 }
 
-// Update gives a buffer a new value: the rest of the pass sees it, and others do when
-// [Ctx.Commit] ends the step. A pass that does not train keeps it until then as well.
+// Update gives a buffer a new value. The rest of the pass sees it at once; other passes see it
+// after [Ctx.Commit], even if the pass does not train. With a nil c the value is set at once.
 func (p *Param) Update(c *Ctx, t *millrace.Tensor) {
 	if c == nil {
 		p.t.Set(t)

@@ -12,26 +12,27 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Named is a parameter with the name that it has in a module.
+// Named is a parameter with its name in a module.
 type Named struct {
 	Name string
 	*Param
 }
 
-// Stateful is what names its parameters itself, in place of [Params]' reflection: an
-// optimiser's moments, a layer whose names are not those of its fields.
+// Stateful names its parameters itself, without [Params]' reflection. Examples are an optimiser's
+// moments, and a layer whose names differ from its fields.
 type Stateful interface {
 	State() []Named
 }
 
-// Params lists the weights and buffers of a module, in the order of its fields. It looks
-// into structs, pointers, slices, arrays, maps with string keys, and interfaces, those of
-// unexported fields included; there, though, only into interfaces with a method Forward.
-// Names are those of PyTorch's state_dict: fields in snake
-// case, positions in a slice as numbers, keys of a map in order, joined by points, as in
-// "layers.0.weight". The fields of an embedded struct are those of the outer one. A tag
-// gives a field another name, as in `nn:"wte"`, and `nn:"-"` leaves it out. What is there
-// several times, as tied weights are, is listed under its first name.
+// Params lists the weights and buffers of a module, in the order of its fields. It looks into
+// structs, pointers, slices, arrays, maps with string keys, and interfaces, also in unexported
+// fields; there, however, only into interfaces with a method Forward.
+//
+// Names are those of PyTorch's state_dict: fields in snake case, positions in a slice as numbers,
+// keys of a map in order, joined by points, as in "layers.0.weight". The fields of an embedded
+// struct count as fields of the outer one. A tag gives a field another name, as in `nn:"wte"`, and
+// `nn:"-"` leaves it out. A parameter that occurs several times, such as a tied weight, is listed
+// once, under its first name.
 func Params(module any) []Named {
 	w := walk(module)
 	return w.found
@@ -40,8 +41,8 @@ func Params(module any) []Named {
 // walker collects parameters.
 type walker struct {
 	found   []Named
-	first   map[*Param]int    // where in found
-	aliases map[string]string // other names of what was found, and the first ones
+	first   map[*Param]int    // index in found
+	aliases map[string]string // other names of parameters in found, and their first names
 	open    map[unsafe.Pointer]bool
 }
 
@@ -78,8 +79,8 @@ var (
 	statefulType = reflect.TypeFor[Stateful]()
 )
 
-// value looks into v, whose parameters' names begin with name. v may be read in full;
-// inner says that it belongs to an unexported field.
+// value looks into v, whose parameters' names begin with name. v must be readable in full; inner
+// says that it belongs to an unexported field.
 func (w *walker) value(name string, v reflect.Value, inner bool) {
 	t := v.Type()
 	if t == paramType {
@@ -111,7 +112,7 @@ func (w *walker) value(name string, v reflect.Value, inner bool) {
 		}
 	case reflect.Pointer:
 		at := v.UnsafePointer()
-		if at == nil || w.open[at] { // a module that leads back to itself
+		if at == nil || w.open[at] { // the module refers back to itself
 			return
 		}
 		w.open[at] = true
@@ -132,7 +133,7 @@ func (w *walker) value(name string, v reflect.Value, inner bool) {
 	}
 }
 
-// addressable is v, or a copy of it, so that its unexported fields can be read.
+// addressable returns v, or an addressable copy whose unexported fields can be read.
 func addressable(v reflect.Value) reflect.Value {
 	if v.CanAddr() {
 		return v
@@ -172,8 +173,8 @@ func join(a, b string) string {
 	return a + "." + b
 }
 
-// snake is a Go name in snake case: InProjWeight is in_proj_weight, HTTPPort http_port,
-// Conv1 conv1.
+// snake converts a Go name to snake case: InProjWeight to in_proj_weight, HTTPPort to http_port,
+// Conv1 to conv1.
 func snake(name string) string {
 	var b strings.Builder
 	rs := []rune(name)
@@ -189,18 +190,18 @@ func snake(name string) string {
 	return b.String()
 }
 
-// place is a type, and whether it is met in an unexported field.
+// place is a type, and whether it occurs in an unexported field.
 type place struct {
 	t     reflect.Type
 	inner bool
 }
 
-// holding remembers which types can hold parameters.
-var holding sync.Map // place to bool
+// holding caches which types can hold parameters.
+var holding sync.Map // from place to bool
 
-// holds reports that values of a type may have parameters in them: nothing else is looked
-// into. An interface may where it has the method of modules, or is any; in unexported
-// fields that is no sign of parameters, and others' private data is left alone.
+// holds reports whether values of a type may contain parameters; value looks into no others. An
+// interface may if it has a module's method, or is any. In unexported fields any does not count: it
+// would expose private data of other packages.
 func holds(t reflect.Type, inner bool) bool {
 	at := place{t, inner}
 	if known, ok := holding.Load(at); ok {
@@ -216,7 +217,7 @@ func (p place) reaches(seen map[place]bool) bool {
 	if t == paramType || t.Implements(statefulType) || reflect.PointerTo(t).Implements(statefulType) {
 		return true
 	}
-	if seen[p] || t.PkgPath() == deviceType.PkgPath() { // a device's insides change while others look
+	if seen[p] || t.PkgPath() == deviceType.PkgPath() { // a device's internals change concurrently
 		return false
 	}
 	seen[p] = true

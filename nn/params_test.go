@@ -30,7 +30,7 @@ func names(ps []nn.Named) []string {
 	return r
 }
 
-// TestParamsNames holds the names of every way in which a parameter can lie in a module.
+// TestParamsNames checks the names for every way in which a module can hold a parameter.
 func TestParamsNames(t *testing.T) {
 	type loop struct {
 		Self *loop

@@ -2,22 +2,20 @@ package nn
 
 import "github.com/millrace-go/millrace"
 
-// ExcludePadding has an average be of those elements that are there. Without it what is
-// padded counts as 0.
+// ExcludePadding makes an average ignore padding. By default padding counts as 0.
 func ExcludePadding() Option { return Option{kExclude, func(o *settings) {}} }
 
-// Pool takes the largest element, or the mean, of windows that move along the last
-// dimensions.
+// Pool takes the maximum or the mean of windows that move along the last dimensions.
 type Pool struct {
 	name    string
 	windows []millrace.Window
-	pads    []millrace.Padding // of zeros that count, where there are any
+	pads    []millrace.Padding // zeros that count in the mean, if any
 	max     bool
 	bad     *millrace.Tensor
 }
 
-// NewMaxPool2d makes a Pool of largest elements, windows one beside another. It takes
-// [Kernel], [Stride], [Pad], with numbers less than all others, and [Dilation].
+// NewMaxPool2d makes a Pool of maxima (PyTorch's MaxPool2d). The default stride is the window's
+// size. It takes [Kernel], [Stride], [Pad], whose elements are below all numbers, and [Dilation].
 func NewMaxPool2d(size int, opts ...Option) *Pool {
 	return newPool("maxpool2d", 2, size, true, kKernel|kStride|kPad|kDilation, opts)
 }
@@ -27,8 +25,8 @@ func NewMaxPool1d(size int, opts ...Option) *Pool {
 	return newPool("maxpool1d", 1, size, true, kKernel|kStride|kPad|kDilation, opts)
 }
 
-// NewAvgPool2d makes a Pool of means, windows one beside another. It takes [Kernel],
-// [Stride], [Pad] and [ExcludePadding].
+// NewAvgPool2d makes a Pool of means (PyTorch's AvgPool2d). The default stride is the window's
+// size. It takes [Kernel], [Stride], [Pad] and [ExcludePadding].
 func NewAvgPool2d(size int, opts ...Option) *Pool {
 	return newPool("avgpool2d", 2, size, false, kKernel|kStride|kPad|kExclude, opts)
 }
@@ -42,7 +40,7 @@ func newPool(name string, dims, size int, max bool, takes kind, opts []Option) *
 	o := settled(name, opts, takes)
 	l := &Pool{name: name, max: max}
 	kernel, c := o.convolution(name, dims, size)
-	stride := kernel // one beside another
+	stride := kernel // windows are adjacent
 	if o.has(kStride) {
 		stride = c.Stride
 	}
@@ -55,7 +53,7 @@ func newPool(name string, dims, size int, max bool, takes kind, opts []Option) *
 			l.pads = append(l.pads, millrace.Padding{})
 		}
 		l.windows = append(l.windows, w)
-		// As in PyTorch: a window never lies in the padding alone.
+		// As in PyTorch: no window consists of padding alone.
 		if 2*c.Padding[i][0] > n {
 			o.fault(name, shapeErr("padding %d for windows of %d: at most half of it", c.Padding[i][0], n))
 		}
@@ -64,7 +62,8 @@ func newPool(name string, dims, size int, max bool, takes kind, opts []Option) *
 	return l
 }
 
-// Forward gives (batch, channels, positions…) for x of shape (batch, channels, size…).
+// Forward returns (batch, channels, positions…) for x of shape (batch, channels, size…). A rank
+// below the number of windows is [millrace.ErrShape].
 func (l *Pool) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	switch {
 	case l.bad != nil:
@@ -83,10 +82,11 @@ func (l *Pool) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return x.AvgPool(l.windows...)
 }
 
-// GlobalAvgPool is the mean of each channel, the second dimension: (batch, channels).
+// GlobalAvgPool is the mean of each channel, the second dimension.
 type GlobalAvgPool struct{}
 
-// Forward gives (batch, channels) for x of shape (batch, channels, …).
+// Forward returns (batch, channels) for x of shape (batch, channels, …); a rank below 3 is
+// [millrace.ErrShape].
 func (GlobalAvgPool) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	if x.Rank() < 3 {
 		return fail("globalavgpool", shapeErr("%v: a batch of channels with positions", x.Shape()), x)

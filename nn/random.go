@@ -6,20 +6,20 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Random is where the random numbers of training come from: Philox4x32-10, the same on
-// every device. Its state are two tensors, so that a Recording draws other numbers in
-// each run, and that a run which goes on from a saved state draws what it would have
-// drawn; [Save] and [Load] take a Random as a part. It counts tensors: 2^32 of them may
-// be drawn, of up to 2^32 elements each.
+// Random is the source of random numbers for training: Philox4x32-10 (Salmon and others, 2011), the
+// same on every device. Its state is two tensors. A Recording therefore draws other numbers in each
+// run, and a run that continues from a saved state draws the numbers that the original run would
+// have drawn. [Save] and [Load] take a Random as a part. It counts tensors: at most 2^32 tensors of
+// up to 2^32 elements each.
 type Random struct {
-	Counter *Param // a Uint32 number: of the next tensor
+	Counter *Param // a Uint32 number: the index of the next tensor
 	Key     *Param // a Uint32 number, from the seed
 }
 
-// NewRandom makes one from a seed. Of the options it takes [On].
+// NewRandom makes a Random from a seed. It takes the option [On].
 func NewRandom(seed uint64, opts ...Option) *Random {
 	o := settled("random", opts, 0)
-	// Equal keys of two seeds, of which there is one pair in 2^32, leave other counters.
+	// One pair of seeds in 2^32 has equal keys; such seeds differ in the counter.
 	h := mixed(seed)
 	return &Random{Counter: o.number(uint32(h)), Key: o.number(uint32(h >> 32))}
 }
@@ -29,8 +29,8 @@ func (r *Random) State() []Named {
 	return []Named{{"random.counter", r.Counter}, {"random.key", r.Key}}
 }
 
-// mixed spreads a seed's bits over 64, as splitmix64 (Steele, Lea, Flood, 2014) does:
-// neighbours have nothing in common.
+// mixed hashes a seed to 64 bits by splitmix64 (Steele, Lea, Flood, 2014): similar seeds give
+// unrelated results.
 func mixed(seed uint64) uint64 {
 	seed += 0x9e3779b97f4a7c15
 	seed = (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
@@ -38,7 +38,7 @@ func mixed(seed uint64) uint64 {
 	return seed ^ seed>>31
 }
 
-// place is where tensors are made that a pass needs: its scope, else beside t.
+// place is the place of new tensors of a pass: the pass's scope, else t's stream.
 func (c *Ctx) place(t *millrace.Tensor) millrace.Place {
 	if c != nil && c.opt.Scope != nil {
 		return c.opt.Scope
@@ -49,7 +49,7 @@ func (c *Ctx) place(t *millrace.Tensor) millrace.Place {
 	return nil
 }
 
-// draw is the number of a tensor among those that the pass draws.
+// draw returns the index of the next random tensor of the pass.
 func (c *Ctx) draw() int {
 	if c.first != nil && !c.repeat {
 		return c.first.draw()
@@ -60,7 +60,8 @@ func (c *Ctx) draw() int {
 	return c.draws - 1
 }
 
-// Bits are random Uint32 numbers, independent of all others that are drawn.
+// Bits returns random Uint32 numbers, independent of all other draws. Without CtxOptions.Random the
+// result carries an error.
 func (c *Ctx) Bits(shape ...int) *millrace.Tensor {
 	const name = "random"
 	if c == nil || c.opt.Random == nil {
@@ -83,21 +84,21 @@ func (c *Ctx) Bits(shape ...int) *millrace.Tensor {
 	return at.Reshape(shape...).Philox(counter, key)
 }
 
-// Uniform are random Float32 numbers on [0, 1), multiples of 2^-24.
+// Uniform returns random Float32 numbers on [0, 1), multiples of 2^-24.
 func (c *Ctx) Uniform(shape ...int) *millrace.Tensor {
 	return c.Bits(shape...).ShrScalar(8).Cast(millrace.Float32).MulScalar(0x1p-24)
 }
 
-// Normal are random Float32 numbers of mean 0 and variance 1.
+// Normal returns random Float32 numbers of mean 0 and variance 1, by Box and Muller's method.
 func (c *Ctx) Normal(shape ...int) *millrace.Tensor {
-	// On (0, 1], so that the logarithm is finite.
+	// On (0, 1], where the logarithm is finite.
 	u := c.Bits(shape...).ShrScalar(8).Cast(millrace.Float32).AddScalar(1).MulScalar(0x1p-24)
 	turn := c.Uniform(shape...).MulScalar(2 * math.Pi)
 	return u.Log().MulScalar(-2).Sqrt().Mul(turn.Cos())
 }
 
-// Bernoulli are random Bool values, true with probability p, to a multiple of 2^-32. A p
-// that is no probability is ErrShape.
+// Bernoulli returns random Bool values, true with probability p rounded to a multiple of 2^-32. A p
+// outside [0, 1] is ErrShape.
 func (c *Ctx) Bernoulli(p float64, shape ...int) *millrace.Tensor {
 	below := math.RoundToEven(p * 0x1p32)
 	bits := c.Bits(shape...)

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// TestRecorded: a training step with any layer is recorded once and then run again. A
-// layer that kept a handle of a weight would have it be recorded each time.
+// TestRecorded: a training step with any layer is recorded once and then replayed. A layer that
+// kept a handle of a weight would force a new recording each time.
 func TestRecorded(t *testing.T) {
 	r := readReference(t, "layers")
 	for _, name := range r.cases() {

@@ -6,28 +6,28 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Layers puts several recurrent layers one upon another.
+// Layers stacks n recurrent layers: each reads the results of the one before.
 func Layers(n int) Option { return Option{kLayers, func(o *settings) { o.layers = n }} }
 
-// Bidirectional has each recurrent layer read the sequence from both ends; what it gives
-// are both results, one beside the other.
+// Bidirectional makes each recurrent layer read the sequence in both directions; both results are
+// concatenated along the features.
 func Bidirectional() Option { return Option{kBidirectional, func(o *settings) {}} }
 
-// BatchFirst has sequences come as (batch, steps, features), in place of (steps, batch,
-// features).
+// BatchFirst makes sequences (batch, steps, features) instead of (steps, batch, features).
 func BatchFirst() Option { return Option{kBatchFirst, func(o *settings) {}} }
 
-// recurrent is what GRU and LSTM have in common.
+// recurrent is the common part of GRU and LSTM.
 type recurrent struct {
 	name             string
-	cells            []*cell // of each layer, forwards and backwards
+	cells            []*cell // for each layer: forward, then backward
 	in, hidden, dirs int
 	batchFirst       bool
 	dropout          float64
 	bad              *millrace.Tensor
 }
 
-// cell are the parameters of one layer in one direction; gates are one below the other.
+// cell holds the parameters of one layer in one direction; the rows of the gates follow one
+// another.
 type cell struct {
 	weightIn, weightHidden *Param // (gates·hidden, in) and (gates·hidden, hidden)
 	biasIn, biasHidden     *Param // (gates·hidden), or nil
@@ -57,9 +57,8 @@ func newRecurrent(name string, gates, in, hidden int, opts []Option) recurrent {
 	return r
 }
 
-// State names the parameters as PyTorch does: weight_ih_l0, weight_hh_l0, bias_ih_l0,
-// bias_hh_l0, those of later layers with their numbers, those that read backwards with
-// _reverse.
+// State names the parameters as PyTorch does: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0;
+// other numbers for later layers, and _reverse for the backward direction.
 func (r *recurrent) State() []Named {
 	var all []Named
 	for i, c := range r.cells {
@@ -75,12 +74,12 @@ func (r *recurrent) State() []Named {
 	return all
 }
 
-// steps computes one step of a cell from what the input gives, what the state before it
-// gives, and that state, of which the first tensor is the result.
+// steps computes one step of a cell from the input's products, the previous state's products and
+// the previous state. The first tensor of a state is the cell's result.
 type steps func(fromInput, fromHidden *millrace.Tensor, state []*millrace.Tensor) []*millrace.Tensor
 
-// run goes through a sequence. Each of state is (layers·directions, batch, hidden), or
-// nil for zeros, and so are the states that it returns.
+// run goes through a sequence. Each tensor of state and of end is (layers·directions, batch,
+// hidden); nil in state stands for zeros.
 func (r *recurrent) run(c *Ctx, x *millrace.Tensor, state []*millrace.Tensor, f steps) (y *millrace.Tensor, end []*millrace.Tensor) {
 	x = c.Cast(x)
 	if bad := r.check(x, state); bad != nil {
@@ -148,8 +147,8 @@ func (r *recurrent) check(x *millrace.Tensor, state []*millrace.Tensor) *millrac
 	return nil
 }
 
-// walk goes through a sequence, from its end if backwards; now is the state, at first and
-// at last. The results are in the sequence's order.
+// walk goes through a sequence, from its end if backwards. now is the first state and becomes the
+// last one. The results are in the sequence's order.
 func (l *cell) walk(c *Ctx, x *millrace.Tensor, now []*millrace.Tensor, length int, backwards bool, f steps) []*millrace.Tensor {
 	times := func(x *millrace.Tensor, w, b *Param) *millrace.Tensor {
 		y := x.DotGeneral(w.In(c), nil, nil, []int{-1}, []int{1})
@@ -170,26 +169,27 @@ func (l *cell) walk(c *Ctx, x *millrace.Tensor, now []*millrace.Tensor, length i
 	return all
 }
 
-// GRU are gated recurrent units (Cho and others, 2014), with the reset gate behind the
-// product as PyTorch has it.
+// GRU has gated recurrent units (Cho and others, 2014), with the reset gate applied after the
+// product, as in PyTorch's nn.GRU.
 type GRU struct{ recurrent }
 
 // NewGRU makes a GRU for sequences of in features. It takes [Layers], [Bidirectional],
-// [BatchFirst], [DropoutOf] what one layer gives the next, [NoBias], [Weights] and
-// [Biases]; parameters start uniform on ±1/√hidden.
+// [BatchFirst], [DropoutOf] for the results that one layer passes to the next, [NoBias], [Weights]
+// and [Biases]; parameters start uniform on ±1/√hidden.
 func NewGRU(in, hidden int, opts ...Option) *GRU {
 	return &GRU{newRecurrent("gru", 3, in, hidden, opts)}
 }
 
-// Forward gives the last layer's state after each step, (steps, batch, hidden), for x of
-// shape (steps, batch, in); twice the hidden features where it is bidirectional.
+// Forward returns the last layer's state after each step, (steps, batch, hidden), for x of shape
+// (steps, batch, in). If it is bidirectional, the last dimension is 2·hidden. Other shapes are
+// [millrace.ErrShape].
 func (l *GRU) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	y, _ := l.Run(c, x, nil)
 	return y
 }
 
-// Run is Forward from a first state of shape (layers·directions, batch, hidden), nil for
-// zeros, and gives the last one as well.
+// Run is Forward with a first state of shape (layers·directions, batch, hidden); nil stands for
+// zeros. It also returns the last state.
 func (l *GRU) Run(c *Ctx, x, state *millrace.Tensor) (y, end *millrace.Tensor) {
 	n := l.hidden
 	y, ends := l.run(c, x, []*millrace.Tensor{state}, func(in, rec *millrace.Tensor, s []*millrace.Tensor) []*millrace.Tensor {
@@ -201,21 +201,23 @@ func (l *GRU) Run(c *Ctx, x, state *millrace.Tensor) (y, end *millrace.Tensor) {
 	return y, ends[0]
 }
 
-// LSTM is long short-term memory (Hochreiter and Schmidhuber, 1997), with forget gates.
+// LSTM is long short-term memory (Hochreiter and Schmidhuber, 1997) with forget gates, as PyTorch's
+// nn.LSTM.
 type LSTM struct{ recurrent }
 
-// NewLSTM makes an LSTM. Options and first values are as for [NewGRU].
+// NewLSTM makes an LSTM. Options and first values are those of [NewGRU].
 func NewLSTM(in, hidden int, opts ...Option) *LSTM {
 	return &LSTM{newRecurrent("lstm", 4, in, hidden, opts)}
 }
 
-// Forward is as [GRU.Forward].
+// Forward is like [GRU.Forward].
 func (l *LSTM) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	y, _, _ := l.Run(c, x, nil, nil)
 	return y
 }
 
-// Run is Forward from first states, what is given and what is kept, as in [GRU.Run].
+// Run is Forward with the first hidden state and the first cell state, memory, each as in
+// [GRU.Run]. It also returns the last ones.
 func (l *LSTM) Run(c *Ctx, x, state, memory *millrace.Tensor) (y, end, endMemory *millrace.Tensor) {
 	n := l.hidden
 	y, ends := l.run(c, x, []*millrace.Tensor{state, memory}, func(in, rec *millrace.Tensor, s []*millrace.Tensor) []*millrace.Tensor {

@@ -24,7 +24,7 @@ func readReference(t *testing.T, name string) reference {
 	return r
 }
 
-// list are the tensors name/kind.0, name/kind.1, …
+// list returns the tensors name/kind.0, name/kind.1, …
 func (r reference) list(name, kind string) (all []*millrace.Tensor) {
 	for {
 		x := r[name+"/"+kind+"."+string(rune('0'+len(all)))]
@@ -35,7 +35,7 @@ func (r reference) list(name, kind string) (all []*millrace.Tensor) {
 	}
 }
 
-// cases are the names of the cases of a file, in order.
+// cases returns the names of a file's cases, in order.
 func (r reference) cases() []string {
 	var all []string
 	for name := range r {
@@ -47,7 +47,7 @@ func (r reference) cases() []string {
 	return slices.Compact(all)
 }
 
-// load gives a module the case's state, which has to be all of the module's.
+// load gives a module the case's state, which must cover all of the module's parameters.
 func (r reference) load(t *testing.T, name string, module any) {
 	t.Helper()
 	left := map[string]bool{}
@@ -72,8 +72,8 @@ func (r reference) load(t *testing.T, name string, module any) {
 	}
 }
 
-// near compares a tensor with a reference: the largest distance in relation to the
-// reference's largest number.
+// near compares a tensor with a reference: the largest difference relative to the reference's
+// largest number.
 func near(t *testing.T, what string, got, want *millrace.Tensor, tol float64) {
 	t.Helper()
 	if want == nil {
@@ -108,7 +108,7 @@ const tolerance = 1e-5
 // program computes a case's results.
 type program func(c *nn.Ctx, in []*millrace.Tensor) []*millrace.Tensor
 
-// check runs a case of a file: results, derivatives by inputs and weights, and buffers.
+// check runs a case of a file and compares results, derivatives of inputs and weights, and buffers.
 func (r reference) check(t *testing.T, name string, module any, train bool, f program) {
 	t.Helper()
 	r.load(t, name, module)
@@ -141,7 +141,7 @@ func (r reference) check(t *testing.T, name string, module any, train bool, f pr
 			}
 		}
 	}
-	for key := range r { // all that PyTorch has derivatives by
+	for key := range r { // all derivatives that PyTorch gives
 		if own, ok := strings.CutPrefix(key, name+"/"); ok && strings.HasPrefix(own, "grad.") && !slices.Contains(wants, own) {
 			t.Errorf("%s: %s is not followed", name, own)
 		}

@@ -6,17 +6,16 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// RotaryEmbedding turns pairs of features by angles that grow with the position (Su and
-// others, 2021), so that products of queries and keys know how far apart they are. The
-// pairs are of the first half's features and the second half's, as in LLaMA and GPT-NeoX.
+// RotaryEmbedding rotates pairs of features by angles that grow with the position (Su and others,
+// 2021). The product of a query and a key then depends on their distance. A pair consists of a
+// feature of the first half and one of the second half, as in LLaMA and GPT-NeoX.
 type RotaryEmbedding struct {
 	turns *millrace.Tensor // (dim/2): radians from one position to the next
 	dim   int
 }
 
-// NewRotaryEmbedding makes one for heads of dim features, an even number: pair i of them
-// turns by base^(-2i/dim) radians from one position to the next. The base is usually
-// 10,000.
+// NewRotaryEmbedding makes a RotaryEmbedding for heads of dim features, an even number. Pair i
+// turns by base^(-2i/dim) radians from one position to the next. The usual base is 10,000.
 func NewRotaryEmbedding(dim int, base float64, opts ...Option) *RotaryEmbedding {
 	return newRotary(settled("rotary", opts, 0), dim, base)
 }
@@ -37,17 +36,17 @@ func newRotary(o *settings, dim int, base float64) *RotaryEmbedding {
 	return l
 }
 
-// Forward turns x, of shape (…, positions, dim).
+// Forward rotates x, of shape (…, positions, dim); another dim is [millrace.ErrShape].
 func (l *RotaryEmbedding) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return l.At(c, x, 0)
 }
 
-// At is Forward of positions that begin at another one than 0.
+// At is Forward for positions that begin at first.
 func (l *RotaryEmbedding) At(c *Ctx, x *millrace.Tensor, first int) *millrace.Tensor {
 	return l.each(c, first, x)[0]
 }
 
-// each turns tensors, those of one length by the same sines.
+// each rotates several tensors; tensors of one length share the sines.
 func (l *RotaryEmbedding) each(c *Ctx, first int, xs ...*millrace.Tensor) []*millrace.Tensor {
 	var cos, sin *millrace.Tensor
 	n := -1
@@ -66,8 +65,8 @@ func (l *RotaryEmbedding) each(c *Ctx, first int, xs ...*millrace.Tensor) []*mil
 	return out
 }
 
-// angles are the cosines, of shape (n, 1, dim/2), and the sines, (n, 2, dim/2): those that
-// go to the first of a pair are negative.
+// angles returns the cosines, of shape (n, 1, dim/2), and the sines, of shape (n, 2, dim/2). The
+// sines for the first element of a pair are negative.
 func (l *RotaryEmbedding) angles(c *Ctx, x *millrace.Tensor, first, n int) (cos, sin *millrace.Tensor) {
 	place := c.place(x)
 	at := millrace.ArangeOn(place, millrace.Float32, float64(first), float64(first+n), 1)
@@ -76,7 +75,8 @@ func (l *RotaryEmbedding) angles(c *Ctx, x *millrace.Tensor, first, n int) (cos,
 	return angle.Cos(), angle.Sin().Mul(sign)
 }
 
-// turn has the pairs side by side, as (…, n, 2, dim/2), and each of them meet the other.
+// turn reshapes x to (…, n, 2, dim/2) and computes x·cos + flip(x)·sin, where flip swaps the
+// elements of each pair.
 func (l *RotaryEmbedding) turn(x, cos, sin *millrace.Tensor) *millrace.Tensor {
 	dt, shape := x.DType(), x.Shape()
 	x = wide(x)
@@ -85,7 +85,7 @@ func (l *RotaryEmbedding) turn(x, cos, sin *millrace.Tensor) *millrace.Tensor {
 	return as(pairs.Mul(cos).Add(pairs.Flip(-2).Mul(sin)).Reshape(shape...), dt)
 }
 
-// last is a range of the last dimension.
+// last slices the last dimension.
 func last(x *millrace.Tensor, from, to int) *millrace.Tensor {
 	rs := make([]millrace.Range, x.Rank())
 	for i := range rs {

@@ -7,12 +7,12 @@ import (
 	"github.com/millrace-go/millrace/safetensors"
 )
 
-// Save writes the parameters of modules, optimisers and [Random]s to a safetensors file,
-// by the names of [Params]; tied weights once, by their first name. The file is there
-// whole or not at all. Two parameters of one name are an error: see [Under].
+// Save writes the parameters of modules, optimisers and [Random]s to a safetensors file, by the
+// names of [Params]. A tied weight is written once, under its first name. The file appears complete
+// or not at all. Two parameters of one name are an error: see [Under].
 //
-// Steps of an optimiser that is among the parts may run meanwhile. The file has what there was
-// between two of them; until it is written that stays in memory beside what they make of it.
+// Steps of an optimiser among the parts may run meanwhile. The file holds the state between two
+// steps. Until it is written, that state needs memory in addition to the new values.
 func Save(path string, parts ...any) error {
 	all, err := collect(parts)
 	if err != nil {
@@ -26,19 +26,18 @@ func Save(path string, parts ...any) error {
 	return safetensors.Save(path, tensors, map[string]string{"format": "pt"})
 }
 
-// Load reads what [Save] wrote, or PyTorch did, into parameters of the same names, shapes
-// and dtypes, straight to where they are. Any entry that is missing, that no parameter
-// has the name of, or that is of another shape or dtype is [ErrMismatch], and then nothing
-// is loaded; integers of another width are taken where they fit. [LoadOptions] allow more.
-// Where reading fails midway, some parameters are the file's already. Steps of an optimiser
-// that is among the parts wait until all is loaded.
+// Load reads a file of [Save] or of PyTorch into parameters of the same names, shapes and dtypes,
+// at their places. A missing entry, an entry without a parameter, and an entry of another shape or
+// dtype are [ErrMismatch], and then nothing is loaded. Integers of another width are converted if
+// they fit. [LoadOptions] allow more. If reading fails midway, some parameters already have the
+// file's values. Steps of an optimiser among the parts wait until all is loaded.
 //
-// An entry by another name of a tied weight has to be equal to the one by its first name,
-// or to be there in its place.
+// An entry under another name of a tied weight must equal the entry under its first name, or
+// replace it.
 func Load(path string, parts ...any) error { return LoadOptions{}.Load(path, parts...) }
 
-// Under is a part for [Save] and [Load] whose names begin with a prefix and a point, or
-// without them where the prefix is empty.
+// Under makes a part for [Save] and [Load] whose names begin with prefix and a point. An empty
+// prefix adds nothing.
 func Under(prefix string, part any) any { return under{prefix, part} }
 
 type under struct {

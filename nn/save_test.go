@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-go/millrace/safetensors"
 )
 
-// TestLoadStateDict: a file that PyTorch made gives the logits that PyTorch computes.
+// TestLoadStateDict: a file written by PyTorch gives PyTorch's logits.
 func TestLoadStateDict(t *testing.T) {
 	m := newMLP(nn.Seed(1))
 	if err := nn.Load("testdata/mlp.safetensors", m); err != nil {
@@ -24,8 +24,8 @@ func TestLoadStateDict(t *testing.T) {
 	near(t, "logits", m.Forward(nn.Eval(), r["mlp/in.0"]), r["mlp/out.1"], tolerance)
 }
 
-// TestSaveLoad: a model and the state of random numbers come back with the same bits, and
-// go on as they would have.
+// TestSaveLoad: a model and the state of random numbers return with the same bits, and continue as
+// the originals.
 func TestSaveLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.safetensors")
 	type both struct {
@@ -107,7 +107,7 @@ func TestLoadDiffers(t *testing.T) {
 	}
 }
 
-// TestLoadTied: tied weights may be in a file under either name, or both if they are equal.
+// TestLoadTied: a file may hold tied weights under either name, or under both if they are equal.
 func TestLoadTied(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.safetensors")
 	a, b := millrace.FromSlice([]float32{1, 2}), millrace.FromSlice([]float32{1, 3})
@@ -129,7 +129,7 @@ func TestLoadTied(t *testing.T) {
 	}
 }
 
-// TestLoadIntegers: a counter of another width is taken where its number fits.
+// TestLoadIntegers: a counter of another width is loaded if its number fits.
 func TestLoadIntegers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.safetensors")
 	for n, fits := range map[int64]bool{7: true, 1 << 40: false} {

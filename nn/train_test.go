@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// deep is a model with all that a step leaves behind: weights, running statistics and
+// deep is a model with every kind of state that a step changes: weights, running statistics and
 // random numbers.
 type deep struct {
 	Conv *nn.Conv
@@ -35,7 +35,7 @@ func (m *deep) Forward(c *nn.Ctx, x *tensor) *tensor {
 		return m.Drop.Forward(c, m.Norm.Forward(c, m.Norm.Forward(c, m.Conv.Forward(c, x)).Relu())).Add(c.Cast(around))
 	}
 	if m.checkpoint {
-		x = nn.Checkpoint(c, func(c *nn.Ctx, in []*tensor) []*tensor { // one within another, as in a residual block
+		x = nn.Checkpoint(c, func(c *nn.Ctx, in []*tensor) []*tensor { // nested, as in a residual block
 			return nn.Checkpoint(c, func(c *nn.Ctx, a []*tensor) []*tensor { return []*tensor{body(c, a[0], in[0])} }, m.Drop.Forward(c, in[0]))
 		}, x)[0]
 	} else {
@@ -44,7 +44,7 @@ func (m *deep) Forward(c *nn.Ctx, x *tensor) *tensor {
 	return m.Out.Forward(c, m.Drop.Forward(c, nn.Flatten{}.Forward(c, x)))
 }
 
-// descend takes a step down by hand: loss, derivatives, statistics, weights.
+// descend runs a gradient step by hand: loss, derivatives, statistics, weights.
 func descend(m nn.Module, r *nn.Random, sc *millrace.Scope, dt millrace.DType, x, y *tensor) (*tensor, error) {
 	c := nn.NewCtx(nn.CtxOptions{Train: true, Watch: true, Random: r, Scope: sc, DType: dt})
 	loss := nn.CrossEntropy(m.Forward(c, x), y)
@@ -62,7 +62,7 @@ func descend(m nn.Module, r *nn.Random, sc *millrace.Scope, dt millrace.DType, x
 	return loss, nil
 }
 
-// trained are the losses of some steps, and the model's state after them.
+// trained returns the losses of some steps, and the model's state after them.
 func trained(t *testing.T, m nn.Module, r *nn.Random, dt millrace.DType, steps int, record bool) (losses []float32, state []float32) {
 	t.Helper()
 	step := func(sc *millrace.Scope, in []*tensor) ([]*tensor, error) {
@@ -111,8 +111,8 @@ func trained(t *testing.T, m nn.Module, r *nn.Random, dt millrace.DType, steps i
 	return losses, state
 }
 
-// TestTrainSameBits: steps are the same bits eager and recorded, fused and op by op,
-// with a part computed again and without, and the loss falls.
+// TestTrainSameBits: steps give the same bits eager and recorded, fused and op by op, with a part
+// recomputed and without, and the loss falls.
 func TestTrainSameBits(t *testing.T) {
 	for _, dt := range []millrace.DType{millrace.Invalid, millrace.BFloat16} {
 		var losses, state []float32
@@ -147,8 +147,8 @@ func TestTrainSameBits(t *testing.T) {
 	}
 }
 
-// TestMixedPrecision: weights stay in float32, layers compute in 16 bits, statistics and
-// losses in float32, and a model comes near to what it is in float32.
+// TestMixedPrecision: weights stay in float32, layers compute in 16 bits, statistics and losses in
+// float32, and the results are near those of float32.
 func TestMixedPrecision(t *testing.T) {
 	r := readReference(t, "models")
 	for name, make := range models {
@@ -193,8 +193,8 @@ func TestMixedPrecision(t *testing.T) {
 	}
 }
 
-// TestDropout: in training, the share that it says is 0 and the rest is larger, in the
-// derivatives too; else nothing changes.
+// TestDropout: in training the requested share is 0 and the rest is scaled up, also in the
+// derivatives; outside of training nothing changes.
 func TestDropout(t *testing.T) {
 	x := autodiff.Watch(millrace.Ones(millrace.Float32, 100, 100))
 	l := nn.NewDropout(0.2)
@@ -234,8 +234,7 @@ func TestDropout(t *testing.T) {
 	}
 }
 
-// TestKernels: what a layer computes is as few kernels as it should be. Values cannot show
-// that fusion stopped.
+// TestKernels: a layer needs no more kernels than expected. Values cannot show that fusion stopped.
 func TestKernels(t *testing.T) {
 	d, err := millrace.Open("cpu:compile=wait,explore=wait")
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 
 // What the package needs of gradients is here.
 
-// watched is a handle of t's value that is followed.
+// watched returns a followed handle of t's value.
 func (o CtxOptions) watched(t *millrace.Tensor) *millrace.Tensor {
 	return autodiff.Options{CheckFinite: o.CheckFinite}.Watch(t)
 }
 
-// detached is t's value, not followed; t itself where it is not.
+// detached returns t's value without following; t itself if it is not followed.
 func detached(t *millrace.Tensor) *millrace.Tensor {
 	if !autodiff.Watched(t) {
 		return t

@@ -12,13 +12,13 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// TestAccumulate: parts of a batch, one after another, are as good as the batch.
+// TestAccumulate: the parts of a batch, one after another, give the update of the whole batch.
 func TestAccumulate(t *testing.T) {
 	for _, record := range []bool{false, true} {
 		dev := open(t, "cpu:cache=off,compile=off")
 		run := func(parts int) []float64 {
 			m := newModel(dev, millrace.Float32)
-			m.Mean = nil // of parts it is another one
+			m.Mean = nil // the parts have other means
 			var how []StepOption
 			if record {
 				how = append(how, Record())
@@ -55,8 +55,8 @@ func TestAccumulate(t *testing.T) {
 	}
 }
 
-// TestAccumulateSome: a parameter that only some of the parts use gets what there is, and
-// one that none uses stays as it is, decay included.
+// TestAccumulateSome: a parameter used by only some of the parts gets the sum of those, and one
+// used by none stays unchanged, without decay.
 func TestAccumulateSome(t *testing.T) {
 	for _, record := range []bool{false, true} {
 		dev := open(t, "cpu:cache=off,compile=off")
@@ -98,8 +98,8 @@ func TestAccumulateSome(t *testing.T) {
 	}
 }
 
-// TestPartsAndOthers: updates between the parts of another one leave its sums alone, and parts
-// of updates of another number are an error.
+// TestPartsAndOthers: updates by another step between parts leave the sums unchanged, and parts of
+// another number are an error.
 func TestPartsAndOthers(t *testing.T) {
 	for _, how := range []string{"eager", "recorded", "bound"} {
 		dev := open(t, "cpu:cache=off,compile=off")

@@ -9,32 +9,32 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// pass is an update as it is recorded: ops on values as they are now, and what is to be
-// set to their results when all of them are known to be good.
+// pass is one update while it is recorded: it holds ops on the current values, and the assignments
+// to make once all results are known to carry no error.
 type pass struct {
 	o     *Optimizer
 	sc    *millrace.Scope
-	rates []*millrace.Tensor             // of groups, 0-d
-	grads []*millrace.Tensor             // by parameter; nil for those that have none
-	ok    *millrace.Tensor               // a Bool number: gradients are finite; nil where nobody asks
-	as    map[*nn.Param]*millrace.Tensor // handles in place of parameters' own, where those are not set
-	held  map[*nn.Param]*millrace.Tensor // handles of what parameters are now, to be ended here
+	rates []*millrace.Tensor             // learning rate of each group, 0-d
+	grads []*millrace.Tensor             // by parameter; nil without a gradient
+	ok    *millrace.Tensor               // a Bool number: gradients are finite; nil if not checked
+	as    map[*nn.Param]*millrace.Tensor // handles that replace the parameters' own, for parameters that are not set
+	held  map[*nn.Param]*millrace.Tensor // handles of current values, which this pass ends
 
-	steps   int   // gradients are a sum of so many
-	temps   temps // of the whole pass: what parameters have in common
-	inverse by    // of the loss's scale
-	factor  by    // of clipping
+	steps   int   // the gradients are sums of so many steps
+	temps   temps // temporaries of the whole pass, shared by parameters
+	inverse by    // inverse of the loss scale
+	factor  by    // factor of clipping by norm
 	sets    []set
 }
 
-// set is a parameter's, or a state's, new value.
+// set is the new value of a parameter or of its state.
 type set struct {
 	p  *nn.Param
 	to *millrace.Tensor
 }
 
-// now is what p is: a handle of the scope's, so that what is computed from it alone does
-// not outlive the step, and which ends with the temps.
+// now returns the current value of p as a handle of the scope. Results computed from it alone do
+// not outlive the step, and the handle ends with temps.
 func (x *pass) now(p *nn.Param, temps *temps) val {
 	if t := x.as[p]; t != nil {
 		return temps.of(t)
@@ -45,7 +45,7 @@ func (x *pass) now(p *nn.Param, temps *temps) val {
 	return temps.own(p.Tensor().To(x.sc))
 }
 
-// put notes a new value. What is computed on gradients that are not finite changes nothing.
+// put notes a new value. If ok is false, that is if a gradient is not finite, the value stays old.
 func (x *pass) put(p *nn.Param, old, to val) {
 	if x.ok != nil {
 		to = old.x.of(x.ok).ifElse(to, old)
@@ -53,8 +53,8 @@ func (x *pass) put(p *nn.Param, old, to val) {
 	x.sets = append(x.sets, set{p, to.x.keep(to)})
 }
 
-// end sets what there is to set, or nothing where a new value carries an error. Handles
-// of the old values have ended, so that their memory can be the new ones'.
+// end makes the assignments, or none if a new value carries an error. The handles of the old values
+// have ended, so the new values can reuse their memory.
 func (x *pass) end() error {
 	x.temps.end()
 	for _, s := range x.sets {
@@ -68,7 +68,7 @@ func (x *pass) end() error {
 	return nil
 }
 
-// check finds gradients that are not those of the parameters.
+// check reports gradients that do not match their parameters.
 func (x *pass) check() error {
 	for i, g := range x.grads {
 		if g == nil {
@@ -92,7 +92,7 @@ func (x *pass) check() error {
 	return nil
 }
 
-// update records what the rule makes of the gradients, each a sum of so many.
+// update records the rule's ops on the gradients, each a sum over steps.
 func (x *pass) update(steps int) error {
 	if err := x.check(); err != nil {
 		return err
@@ -112,13 +112,13 @@ func (x *pass) update(steps int) error {
 	return nil
 }
 
-// unscale finds what takes the loss's scale out of the gradients, and the next scale.
+// unscale computes the inverse of the loss scale, and the next scale.
 func (x *pass) unscale() {
 	s := x.o.scaling
 	if x.ok == nil {
 		x.ok = finite(x.grads)
 	}
-	if x.ok == nil { // no gradients
+	if x.ok == nil { // there are no gradients
 		return
 	}
 	scale, good := x.now(s.scale, &x.temps), x.now(s.good, &x.temps)
@@ -127,7 +127,7 @@ func (x *pass) unscale() {
 	x.sets = append(x.sets, set{s.scale, x.temps.keep(nextScale)}, set{s.good, x.temps.keep(nextGood)})
 }
 
-// by is a number by which tensors of several dtypes are multiplied.
+// by is a factor for tensors of several dtypes.
 type by struct{ t, wide val }
 
 func (b *by) in(dt millrace.DType) val {
@@ -140,9 +140,9 @@ func (b *by) in(dt millrace.DType) val {
 	return b.wide
 }
 
-// grad is the gradient of a parameter in the dtype in which its update is computed: the
-// mean, without the loss's scale, and clipped by value. What is asked for twice is recorded
-// twice, and computed in either place without being written between.
+// grad returns a parameter's gradient in the dtype of the update: the mean, without the loss scale,
+// and clipped by value. A second call records the ops again; each use computes them in its own
+// kernel, and nothing is written in between.
 func (x *pass) grad(p *param, temps *temps) val {
 	dt := computed(p.Tensor().DType())
 	g := temps.of(x.grads[p.index]).cast(dt)
@@ -158,8 +158,8 @@ func (x *pass) grad(p *param, temps *temps) val {
 	return g
 }
 
-// clip finds what brings the norm of all gradients below the limit. It is computed in the
-// widest dtype among them.
+// clip computes the factor that brings the norm of all gradients below the limit, in the widest
+// dtype among them.
 func (x *pass) clip() {
 	dt := millrace.Float32
 	for _, p := range x.o.params {
@@ -181,12 +181,12 @@ func (x *pass) clip() {
 		sum = part
 	}
 	if sum.t != nil {
-		// As in PyTorch, where the 1e-6 keeps the norm just below the limit.
+		// As in PyTorch: the 1e-6 keeps the norm just below the limit.
 		x.factor = by{t: sum.sqrt().plus(1e-6).under(x.o.clipNorm).atMost(1)}
 	}
 }
 
-// count gives the number of updates of each parameter, this one included.
+// count returns each parameter's number of updates, including this one.
 func (x *pass) count() val {
 	if x.o.counts == nil {
 		return val{}
@@ -209,7 +209,7 @@ func (x *pass) count() val {
 	return counts
 }
 
-// group updates the parameters of one.
+// group updates the parameters of a group.
 func (x *pass) group(g *group, rate, counts val) {
 	common := map[millrace.DType]*shared{}
 	for _, p := range g.params {
@@ -224,10 +224,10 @@ func (x *pass) group(g *group, rate, counts val) {
 	}
 }
 
-// shared is what parameters of a group and a dtype have in common.
+// shared holds what parameters of one group and dtype have in common.
 type shared struct {
 	lr    val
-	lists []val // an element for each parameter of the group
+	lists []val // one element for each parameter of the group
 }
 
 func (g *group) shared(dt millrace.DType, rate, counts val) *shared {
@@ -242,7 +242,7 @@ func (g *group) shared(dt millrace.DType, rate, counts val) *shared {
 	return s
 }
 
-// param updates one.
+// param updates one parameter.
 func (x *pass) param(p *param, s *shared) {
 	var temps temps
 	defer temps.end()

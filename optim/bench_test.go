@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// BenchmarkStep is a recorded step of a tiny network, and the same without a Step: what is
-// between is what a Step costs.
+// BenchmarkStep times a recorded step of a tiny network, and the same Recording without a Step. The
+// difference is the cost of Step.
 func BenchmarkStep(b *testing.B) {
 	dev := open(b, "cpu:cache=off,compile=off,threads=1")
 	in := batch(dev, 0, 1)

@@ -6,22 +6,22 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// BoundStep is a [Step] whose inputs, loss and parameters stay where they are in memory: see
-// [millrace.BoundRecording]. It is for models so small that what a step finds out takes longer
-// than what it computes. Its methods are safe for concurrent use.
+// BoundStep is a [Step] with inputs, loss and parameters at fixed places in memory: see
+// [millrace.BoundRecording]. It is for models so small that finding the recorded step takes longer
+// than computing it. Its methods are safe for concurrent use.
 type BoundStep struct {
 	s     *Step
 	t     *tape
 	b     *millrace.BoundRecording
-	lr    []float64 // by group, as they are in the arguments
-	wide  []bool    // those that are float64
-	first int       // argument that is the first input
+	lr    []float64 // learning rates by group, as in the arguments
+	wide  []bool    // whether they are float64
+	first int       // index of the first input in the arguments
 }
 
-// Bind makes a BoundStep for inputs of these dtypes and shapes, which are written into them
-// by [SetInput]. Its numbers are those of Run, to the bit. Steps that accumulate or check what
-// they compute cannot be bound, nor those that read a value: that is millrace.ErrUnsupported.
-// Parameters that are frozen, or learn, are so for good.
+// Bind makes a BoundStep for inputs of these dtypes and shapes; [SetInput] writes the inputs. Its
+// results have the bits of Run's. A step that accumulates, checks for finite numbers or reads a
+// value cannot be bound: that is millrace.ErrUnsupported. Later Freeze calls on parameters have no
+// effect on a BoundStep.
 func (s *Step) Bind(in ...*millrace.Tensor) (*BoundStep, error) {
 	if err := s.check("bind"); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (s *Step) Bind(in ...*millrace.Tensor) (*BoundStep, error) {
 	}
 }
 
-// bind is Bind; again where more is an argument than was known.
+// bind is Bind; again says that it found another argument and must be called once more.
 func (s *Step) bind(in []*millrace.Tensor) (b *BoundStep, again bool, err error) {
 	o := s.o
 	b = &BoundStep{s: s, t: s.tape(ending{last: true, steps: s.steps}, in)}
@@ -84,8 +84,8 @@ func (s *Step) bind(in []*millrace.Tensor) (b *BoundStep, again bool, err error)
 	return nil, true, err
 }
 
-// Run is one step, which has ended when it returns. Where there is an error that came up in
-// it, as an index out of range, what depends on that carries the error.
+// Run runs one step and returns after its end. If an error comes up during the step, such as an
+// index out of range, the dependent results carry it.
 func (b *BoundStep) Run() error {
 	if b == nil || b.s == nil {
 		return failure("step", errNone)
@@ -128,7 +128,8 @@ func (b *BoundStep) Run() error {
 	return nil
 }
 
-// Loss is that of the last run, of the parameters before it: the same handle all the time.
+// Loss is the loss of the last run, computed from the parameters before that run. It is the same
+// handle all the time.
 func (b *BoundStep) Loss() *millrace.Tensor {
 	if b == nil || b.s == nil {
 		return nil
@@ -136,7 +137,7 @@ func (b *BoundStep) Loss() *millrace.Tensor {
 	return b.b.Results()[0]
 }
 
-// Close gives up the memory that steps need. Parameters and inputs stay what they are.
+// Close frees the memory of the steps. Parameters and inputs keep their values.
 func (b *BoundStep) Close() error {
 	if b == nil {
 		return nil
@@ -144,13 +145,13 @@ func (b *BoundStep) Close() error {
 	return b.b.Close()
 }
 
-// SetInput gives input i of a bound step other elements, in row-major order: see
+// SetInput writes new elements into input i of a bound step, in row-major order: see
 // [millrace.SetArgument].
 func SetInput[T millrace.Element](b *BoundStep, i int, elements ...T) error {
 	if b == nil || b.s == nil {
 		return failure("setinput", errNone)
 	}
-	if i < 0 { // it would be one of the step's own
+	if i < 0 { // it would be one of the step's own arguments
 		return failure("setinput", fmt.Errorf("%w: input %d", millrace.ErrShape, i))
 	}
 	return millrace.SetArgument(b.b, b.first+i, elements...)

@@ -13,9 +13,8 @@ import (
 	"github.com/millrace-go/millrace/safetensors"
 )
 
-// TestBoundSteps: bound steps have the bits of eager ones, with random numbers that go on
-// from step to step, buffers, moments, schedules, clipping, and steps of the other kind in
-// between.
+// TestBoundSteps: bound steps have the bits of eager ones, with continuing random numbers, buffers,
+// moments, schedules, clipping, and unbound steps in between.
 func TestBoundSteps(t *testing.T) {
 	for name, make := range optimisers {
 		for _, spec := range []string{"cpu:cache=off,compile=off", "cpu:cache=off", "cpu:cache=off,queue=3"} {
@@ -49,7 +48,7 @@ func TestBoundSteps(t *testing.T) {
 	}
 }
 
-// boundSteps are 14 steps, of which the seventh and the eighth are eager.
+// boundSteps runs 14 steps, of which the seventh and the eighth are eager.
 func boundSteps(t *testing.T, m *model, s *Step, bind bool) (losses []float32) {
 	t.Helper()
 	var b *BoundStep
@@ -140,9 +139,8 @@ func TestBadBoundSteps(t *testing.T) {
 	}
 }
 
-// TestBoundRates: whatever is asked of an optimiser between the runs of a bound step, or
-// loaded into it, its rates are those that the number of updates says, and so is the number
-// in a file.
+// TestBoundRates: whatever is called on an optimiser or loaded into it between runs of a bound
+// step, the rates follow the number of updates, and so does the number in a file.
 func TestBoundRates(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	save := func(t *testing.T, m *model, o *Optimizer) {

@@ -1,5 +1,4 @@
-// Package optim trains what package nn is made of: rules by which parameters change,
-// learning rates, and training steps.
+// Package optim trains modules of package nn: update rules, learning rates, and training steps.
 //
 //	model := newModel(nn.Seed(1))                        // an ordinary struct
 //	opt := optim.AdamW(nn.Params(model),
@@ -23,9 +22,9 @@
 // is computed in the parameter's dtype, and that of a parameter of 16 bits, with all that
 // is kept for it, in float32. Whoever takes gradients himself calls [Optimizer.Update].
 //
-// A parameter without a gradient, because the loss did not use it or because it is frozen,
-// stays as it is, decay included, and each parameter counts its own updates. A weight
-// that is used in several places has one gradient and one update.
+// A parameter has no gradient if the loss does not use it, or if it is frozen. It then stays
+// unchanged, without decay. Each parameter counts its own updates. A weight that is used in several
+// places has one gradient and one update.
 //
 // # Steps
 //
@@ -42,12 +41,12 @@
 //
 // # Half precision
 //
-// [Compute] has layers compute in bfloat16 or float16 while parameters stay float32.
-// float16 needs a [LossScale] besides.
+// [Compute] makes layers compute in bfloat16 or float16 while parameters stay float32. float16 also
+// needs a [LossScale].
 //
 // # State
 //
-// [nn.Save] and [nn.Load] take an optimiser beside its model. A run that goes on from a
-// file has the bits of one that was not interrupted, if it is given the same batches, and
-// saves the [nn.Random] that it uses as well.
+// [nn.Save] and [nn.Load] take an optimiser beside its model. A run that continues from a file has
+// the bits of an uninterrupted run, if it gets the same batches and its [nn.Random] is saved as
+// well.
 package optim

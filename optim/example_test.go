@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/optim"
 )
 
-// A network learns what exclusive or is.
+// A network learns exclusive or.
 func Example() {
 	seed := nn.Seed(4)
 	model := struct{ Hidden, Out *nn.Linear }{nn.NewLinear(2, 8, seed), nn.NewLinear(8, 1, seed)}

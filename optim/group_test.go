@@ -11,8 +11,7 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// TestGroups: groups have rates, decays and schedules of their own, as optimisers of their
-// own would.
+// TestGroups: groups have their own rates, decays and schedules, as separate optimisers would.
 func TestGroups(t *testing.T) {
 	ref := readReference(t)
 	dev := open(t, "cpu:cache=off,compile=off")
@@ -41,7 +40,8 @@ func TestGroups(t *testing.T) {
 	close(t, "groups", numbers(t, together), numbers(t, apart), 0)
 }
 
-// TestCounts: a parameter's own updates correct its moments' bias, not those of others.
+// TestCounts: a parameter's own number of updates corrects its moments' bias, not that of other
+// parameters.
 func TestCounts(t *testing.T) {
 	ref := readReference(t)
 	dev := open(t, "cpu:cache=off,compile=off")
@@ -55,7 +55,7 @@ func TestCounts(t *testing.T) {
 	for step, data := range ref.Grads {
 		g := tensors(dev, millrace.Float32, ref.Shapes, data)
 		for i := range g {
-			if step%(i+1) != 0 { // of the first always, of the others now and then
+			if step%(i+1) != 0 { // the first always, the others now and then
 				g[i] = nil
 				continue
 			}
@@ -70,8 +70,8 @@ func TestCounts(t *testing.T) {
 	close(t, "counts", numbers(t, together), numbers(t, apart), 0)
 }
 
-// TestFrozen: frozen weights stay, what changes them from outside is seen, recorded or
-// not, and they learn again when they may.
+// TestFrozen: frozen weights do not change, changes from outside are seen, recorded or not, and
+// unfrozen weights learn again.
 func TestFrozen(t *testing.T) {
 	var want []string
 	for _, record := range []bool{false, true} {
@@ -111,8 +111,8 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// TestTwoOptimisers: each step sees what the other one does to weights that it uses and
-// does not update, as when a generator and its critic learn in turns.
+// TestTwoOptimisers: each step sees changes by the other one to weights that it uses and does not
+// update, as when a generator and its critic learn in turns.
 func TestTwoOptimisers(t *testing.T) {
 	var want []string
 	for _, record := range []bool{false, true} {
@@ -148,8 +148,8 @@ func TestTwoOptimisers(t *testing.T) {
 	}
 }
 
-// TestBadOptions: a bad optimiser is an error in whatever it is used for, with the line
-// that made it.
+// TestBadOptions: every use of an optimiser with bad options is an error with the line that made
+// it.
 func TestBadOptions(t *testing.T) {
 	dev := open(t, "cpu:cache=off,compile=off")
 	good := []nn.Named{{Name: "w", Param: nn.NewParam(millrace.OnesOn(dev, millrace.Float32, 2))}}
@@ -260,7 +260,7 @@ func TestBadUpdates(t *testing.T) {
 	}
 }
 
-// TestBadIndex: what only running finds changes nothing in a step that is not recorded.
+// TestBadIndex: an error found only during the run changes nothing in a step that is not recorded.
 func TestBadIndex(t *testing.T) {
 	dev := open(t, "cpu:cache=off,compile=off")
 	m := newModel(dev, millrace.Float32)
@@ -276,7 +276,7 @@ func TestBadIndex(t *testing.T) {
 	same(t, "a bad index", all(t, o, m.params()), before)
 }
 
-// TestCheckFinite: the first op that made a number that is not finite is named.
+// TestCheckFinite: the error names the first op that made a number that is not finite.
 func TestCheckFinite(t *testing.T) {
 	dev := open(t, "cpu:cache=off,compile=off")
 	m := newModel(dev, millrace.Float32)
@@ -296,7 +296,7 @@ func TestCheckFinite(t *testing.T) {
 	}
 }
 
-// A step that has nothing to train says so.
+// TestAllFrozen: a step with nothing to train is an error that says so.
 func TestAllFrozen(t *testing.T) {
 	w := nn.NewParam(millrace.FromSlice([]float32{1, 2}))
 	w.Freeze(true)

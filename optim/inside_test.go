@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// within fails the test where f does not end: it waits for itself.
+// within fails the test if f does not end because it waits for itself.
 func within(t *testing.T, f func()) {
 	t.Helper()
 	ended := make(chan struct{}, 1)
@@ -27,9 +27,8 @@ func within(t *testing.T, f func()) {
 	}
 }
 
-// TestInsideStep: what is called by a Step's function, or by a Rate, on the optimiser that
-// runs it works or is an error with the caller's line, and never waits for itself; the step
-// that it was called in goes on.
+// TestInsideStep: a call on the optimiser from a Step's function or from a Rate either works or is
+// an error with the caller's line. It never waits for itself, and the surrounding step continues.
 func TestInsideStep(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -142,7 +141,7 @@ func TestInsideStep(t *testing.T) {
 				case c.bad && (!errors.Is(got, errInside) || !strings.Contains(got.Error(), "inside_test.go:")):
 					t.Errorf("not the error that it should be: %v", got)
 				}
-				within(t, func() { // nothing is held any more
+				within(t, func() { // no lock is held any more
 					if _, err := x.o.Updates(); err != nil {
 						t.Error(err)
 					}
@@ -156,7 +155,7 @@ func TestInsideStep(t *testing.T) {
 	}
 }
 
-// little is a loss that takes less time than the model's.
+// little is a loss that is faster to compute than the model's.
 func (m *model) little(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
 	return in[0].MatMul(m.A.In(c)).Square().Mean()
 }
@@ -185,8 +184,8 @@ func TestCloseInside(t *testing.T) {
 	}
 }
 
-// TestWaitsForTurn: another goroutine waits for the step that runs, and no longer than its
-// context says.
+// TestWaitsForTurn: another goroutine waits for the running step, but not after its context is
+// done.
 func TestWaitsForTurn(t *testing.T) {
 	dev := open(t, "cpu:cache=off,compile=off")
 	m := newModel(dev, millrace.Float32)
@@ -234,7 +233,7 @@ func TestWaitsForTurn(t *testing.T) {
 	}
 }
 
-// TestNone: methods of an optimiser and of steps that no function made are errors.
+// TestNone: methods of zero optimisers and steps return errors.
 func TestNone(t *testing.T) {
 	none := map[string]func() error{
 		"updates": func() error { _, err := (*Optimizer)(nil).Updates(); return err },

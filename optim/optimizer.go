@@ -12,92 +12,94 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// Optimizer changes parameters by their gradients. What it keeps for that, such as
-// moments, lies beside the parameters as tensors, and is saved and loaded with them: see
-// [Optimizer.State]. Of a bad option every use returns the error. Its methods are safe for
-// concurrent use, one update after another.
+// Optimizer updates parameters by their gradients. Its state, such as moments, is stored as tensors
+// on the parameters' devices, and is saved and loaded with them: see [Optimizer.State]. After a bad
+// option every method returns the error. Its methods are safe for concurrent use; updates run one
+// after another.
 type Optimizer struct {
 	rule      *rule
 	name      string
 	groups    []*group
-	params    []*param // weights in the order given
+	params    []*param // weights in the given order
 	clipNorm  float64
 	clipValue float64
 	scaling   *scaling // nil: losses are not scaled
-	err       error    // of its making
+	err       error    // error of a bad option
 
 	turn     turn
-	number   uint64    // of optimisers, as they were made
-	counts   *nn.Param // how many updates each parameter has had, by slot; nil: no rule asks
+	number   uint64    // serial number of the optimiser
+	counts   *nn.Param // number of updates of each parameter, by slot; nil: no rule needs it
 	progress progress
-	ends     map[string]*millrace.Recording // updates by gradients, by what there are
+	ends     map[string]*millrace.Recording // recordings of updates by given gradients, by kind
 }
 
-// group is parameters that have the same settings.
+// group is a set of parameters with the same settings.
 type group struct {
 	rule    *rule
 	match   func(name string) bool
 	options []Option
 	settings
-	params []*param // their slots are one after another
+	params []*param // their slots are consecutive
 	lr     known    // the last learning rate
 }
 
-// known is a number and the tensor that was made of it.
+// known is a number with the tensor that was made of it.
 type known struct {
 	value float64
 	t     *millrace.Tensor
 }
 
-// param is a weight and what is kept for it.
+// param is a weight with its state.
 type param struct {
 	nn.Named
-	index int // among the parameters
+	index int // in the list of parameters
 	slot  int // in counts
 	group *group
-	state []*nn.Param // by name as in names; nil before the first update or State
+	state []*nn.Param // in the order of names; nil before the first update or State
 	names []string
-	sum   *nn.Param // gradients added up so far: of steps that accumulate, else nil
+	sum   *nn.Param // sum of gradients so far, for steps that accumulate, else nil
 }
 
-// SGD is gradient descent: p - lr g, where g is the gradient or, with [Momentum], what
-// adds up of gradients. Options: LR (0.001), Momentum, [Dampening], [Nesterov],
-// [WeightDecay], and those that all optimisers have.
+// SGD is gradient descent: p - lr·g, where g is the gradient or, with [Momentum], the momentum
+// buffer of gradients (PyTorch's SGD). Options: LR (0.001), Momentum, [Dampening], [Nesterov],
+// [WeightDecay], and those of all optimisers. State: one tensor of the parameter's shape with
+// Momentum, else none.
 func SGD(params []nn.Named, opts ...Option) *Optimizer { return newOptimizer(&rules.sgd, params, opts) }
 
-// Adam is Kingma and Ba's (2014): p - lr m/(√v + eps), with moving averages m and v of
-// gradients and of their squares, both without the bias of their beginning at 0. Options:
-// LR (0.001), [Betas] (0.9, 0.999), [Eps] (1e-8), [WeightDecay], [AMSGrad].
+// Adam is p - lr·m/(√v + eps), with moving averages m and v of gradients and of their squares, both
+// corrected for their start at 0 (Kingma and Ba, 2014; PyTorch's Adam). Options: LR (0.001),
+// [Betas] (0.9, 0.999), [Eps] (1e-8), [WeightDecay], [AMSGrad]. State: two tensors of the
+// parameter's shape, three with AMSGrad.
 func Adam(params []nn.Named, opts ...Option) *Optimizer {
 	return newOptimizer(&rules.adam, params, opts)
 }
 
-// AdamW is [Adam] with a decay of weights of its own (Loshchilov and Hutter, 2017): they
-// become smaller by the rate times [WeightDecay] (0.01).
+// AdamW is [Adam] with decoupled weight decay (Loshchilov and Hutter, 2017): before each update
+// weights are multiplied by 1 - lr·[WeightDecay] (0.01).
 func AdamW(params []nn.Named, opts ...Option) *Optimizer {
 	return newOptimizer(&rules.adamW, params, opts)
 }
 
-// RMSProp divides gradients by the root of a moving average of their squares. Options:
-// LR (0.01), [Alpha] (0.99), [Eps] (1e-8), [WeightDecay], [Momentum], [Centered].
+// RMSProp is p - lr·g/(√v + eps) with a moving average v of squared gradients (PyTorch's RMSprop).
+// Options: LR (0.01), [Alpha] (0.99), [Eps] (1e-8), [WeightDecay], [Momentum], [Centered].
 func RMSProp(params []nn.Named, opts ...Option) *Optimizer {
 	return newOptimizer(&rules.rmsProp, params, opts)
 }
 
-// Adagrad divides gradients by the root of the sum of all their squares (Duchi, Hazan and
-// Singer, 2011). Options: LR (0.01), [RateDecay], [Initial], [Eps] (1e-10), [WeightDecay].
+// Adagrad is p - lr·g/(√s + eps) with the sum s of all squared gradients (Duchi, Hazan and Singer,
+// 2011). Options: LR (0.01), [RateDecay], [Initial], [Eps] (1e-10), [WeightDecay].
 func Adagrad(params []nn.Named, opts ...Option) *Optimizer {
 	return newOptimizer(&rules.adagrad, params, opts)
 }
 
-// Lion goes the same way for every element, in the direction of the sign of a moving
-// average (Chen and others, 2023). Options: LR (0.0001), [Betas] (0.9, 0.99),
-// [WeightDecay], by which weights become smaller as with [AdamW].
+// Lion moves every element by lr in the direction of the sign of a moving average of gradients
+// (Chen and others, 2023). Options: LR (0.0001), [Betas] (0.9, 0.99), [WeightDecay], which is
+// decoupled as in [AdamW]. State: one tensor of the parameter's shape.
 func Lion(params []nn.Named, opts ...Option) *Optimizer {
 	return newOptimizer(&rules.lion, params, opts)
 }
 
-// LAMB is [Adam] with steps as long as the parameter, for large batches (You and others,
+// LAMB is [Adam] with its step scaled to the parameter's norm, for large batches (You and others,
 // 2019). Options: LR (0.001), [Betas] (0.9, 0.999), [Eps] (1e-6), [WeightDecay].
 func LAMB(params []nn.Named, opts ...Option) *Optimizer {
 	return newOptimizer(&rules.lamb, params, opts)
@@ -113,7 +115,7 @@ func newOptimizer(r *rule, params []nn.Named, opts []Option) *Optimizer {
 	return o
 }
 
-var made atomic.Uint64 // optimisers
+var made atomic.Uint64 // number of optimisers
 
 var errNoParams = errors.New("no parameters to learn")
 
@@ -169,11 +171,11 @@ func (o *Optimizer) adopt(params []nn.Named) error {
 	return nil
 }
 
-// home is the stream of the parameters, of the first where they are on several.
+// home is the stream of the first parameter.
 func (o *Optimizer) home() *millrace.Stream { return o.params[0].Tensor().Stream() }
 
-// Params are the parameters that the optimiser updates: those that it was given without
-// buffers and without what was there twice.
+// Params are the parameters that the optimiser updates: the given ones without buffers and
+// duplicates.
 func (o *Optimizer) Params() []nn.Named {
 	if o == nil {
 		return nil
@@ -185,9 +187,9 @@ func (o *Optimizer) Params() []nn.Named {
 	return list
 }
 
-// Updates is how many updates there have been, those that a [LossScale] had skipped
-// included: what schedules are asked with. It waits for no step: in a [Step]'s function it
-// does not count the update at hand.
+// Updates is the number of updates so far, including those that a [LossScale] skipped: the argument
+// of schedules. It does not wait for a running step. In a [Step]'s function it does not count the
+// current update.
 func (o *Optimizer) Updates() (int, error) {
 	if err := o.check("updates"); err != nil {
 		return 0, err
@@ -195,7 +197,7 @@ func (o *Optimizer) Updates() (int, error) {
 	return o.progress.count()
 }
 
-// check finds an optimiser that is none, or whose options are bad.
+// check returns an error for a zero optimiser or one with bad options.
 func (o *Optimizer) check(op string) error {
 	if o == nil || o.rule == nil {
 		return failure(op, errNone)
@@ -205,8 +207,8 @@ func (o *Optimizer) check(op string) error {
 
 var errNone = errors.New("an Optimizer, or a step of one, that no function made")
 
-// begin readies the optimiser for an update: what is kept for parameters is there, and
-// it is known how many updates there were. The caller has the turn, as in all that follows.
+// begin prepares an update: it creates missing state and reads a loaded number of updates. The
+// caller has the turn, here and in all methods below.
 func (o *Optimizer) begin() error {
 	for _, p := range o.params {
 		if err := p.Tensor().Err(); err != nil {
@@ -217,7 +219,7 @@ func (o *Optimizer) begin() error {
 	return o.progress.read()
 }
 
-// keep makes what is kept for a parameter, unless it is there or the parameter is frozen.
+// keep creates a parameter's state, unless it exists or the parameter is frozen.
 func (o *Optimizer) keep(p *param) {
 	if p.state != nil || p.Frozen() || len(p.names) == 0 {
 		return
@@ -232,7 +234,7 @@ func (o *Optimizer) keep(p *param) {
 	}
 }
 
-// rates adds the groups' learning rates for the next update, 0-d tensors, to a list.
+// rates appends the groups' learning rates of the next update, 0-d tensors, to a list.
 func (o *Optimizer) rates(list []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	for _, g := range o.groups {
 		lr, err := o.rate(g)
@@ -248,7 +250,7 @@ func (o *Optimizer) rates(list []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	return list, nil
 }
 
-// rate is a group's learning rate for the next update.
+// rate returns a group's learning rate for the next update.
 func (o *Optimizer) rate(g *group) (float64, error) {
 	var lr float64
 	o.turn.ask(func() { lr = g.settings.rate(o.progress.updates) })
@@ -258,7 +260,7 @@ func (o *Optimizer) rate(g *group) (float64, error) {
 	return lr, nil
 }
 
-// scalar is a number in the dtype that the group's parameters need.
+// scalar makes a number of the dtype that the group's parameters need.
 func (g *group) scalar(at millrace.Place, v float64) *millrace.Tensor {
 	for _, p := range g.params {
 		if p.Tensor().DType() == millrace.Float64 {
@@ -268,7 +270,7 @@ func (g *group) scalar(at millrace.Place, v float64) *millrace.Tensor {
 	return millrace.ScalarOn(at, float32(v))
 }
 
-// computed is the dtype in which a parameter's update is computed: that of 16 bits would
+// computed is the dtype of a parameter's update: Float64 for Float64, else Float32. 16 bits would
 // lose small steps and moments.
 func computed(dt millrace.DType) millrace.DType {
 	if dt == millrace.Float64 {
@@ -277,8 +279,8 @@ func computed(dt millrace.DType) millrace.DType {
 	return millrace.Float32
 }
 
-// zeros are zeros in memory: an op would only say that there are some, and what a
-// Recording sets has to lie somewhere before.
+// zeros makes zeros that are stored in memory. An op would only describe zeros, and a Recording can
+// set only a tensor that is stored.
 func zeros(at millrace.Place, dt millrace.DType, shape ...int) *millrace.Tensor {
 	t, err := millrace.FromReaderOn(at, nothing{}, dt, shape...)
 	if err != nil {
@@ -287,7 +289,7 @@ func zeros(at millrace.Place, dt millrace.DType, shape ...int) *millrace.Tensor 
 	return t
 }
 
-// nothing reads as zeros without end.
+// nothing reads as an endless sequence of zeros.
 type nothing struct{}
 
 func (nothing) Read(p []byte) (int, error) {
@@ -295,7 +297,7 @@ func (nothing) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// failure is an error with the line of the program that called.
+// failure adds the line of the program to an error.
 func failure(op string, err error) error {
 	if err == nil {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Option says how an optimiser updates parameters: those of a [Group], or all that are in
-// none. Each rule has its own options, and one that it does not have is an error.
+// Option configures an optimiser: the parameters of a [Group], or all parameters outside of groups.
+// Each rule lists its options; any other option is an error.
 type Option struct {
 	name string
-	any  bool // every rule has it
+	any  bool // every rule has this option
 	set  func(h *settings) error
-	all  func(o *Optimizer) error // in place of set: for the optimiser as a whole
+	all  func(o *Optimizer) error // used instead of set: for the whole optimiser
 }
 
 func option(name string, ok bool, value float64, set func(h *settings)) Option {
@@ -30,12 +30,12 @@ func forAny(o Option) Option {
 	return o
 }
 
-// LR is a learning rate that stays what it is.
+// LR is a constant learning rate.
 func LR(lr float64) Option {
 	return forAny(option("LR", lr >= 0, lr, func(h *settings) { h.rate = Constant(lr) }))
 }
 
-// Schedule is a learning rate that changes from step to step.
+// Schedule is a learning rate that depends on the number of updates.
 func Schedule(r Rate) Option {
 	return Option{name: "Schedule", any: true, set: func(h *settings) error {
 		if r == nil {
@@ -46,69 +46,71 @@ func Schedule(r Rate) Option {
 	}}
 }
 
-// WeightDecay adds decay times the weight to the gradient, as for a loss with half of it
-// times the weights' squares; with AdamW and Lion it makes weights smaller by the rate
-// times decay before each update, and with LAMB it is a part of the direction.
+// WeightDecay adds decay·p to the gradient, which is the derivative of decay/2·Σp². With AdamW and
+// Lion it instead multiplies weights by 1 - lr·decay before each update; with LAMB it is a part of
+// the direction.
 func WeightDecay(decay float64) Option {
 	return forAny(option("WeightDecay", decay >= 0, decay, func(h *settings) { h.decay = decay }))
 }
 
-// Momentum is which part of the last step is gone again; of SGD and RMSProp.
+// Momentum is m in buffer = m·buffer + g, for SGD and RMSProp; RMSProp divides g before. The
+// default is 0: no momentum.
 func Momentum(m float64) Option {
 	return option("Momentum", m >= 0, m, func(h *settings) { h.momentum = m })
 }
 
-// Dampening takes a part of each gradient but the first from SGD's momentum.
+// Dampening multiplies each gradient but the first by 1-d before SGD adds it to the momentum.
 func Dampening(d float64) Option {
 	return option("Dampening", true, d, func(h *settings) { h.dampening = d })
 }
 
-// Nesterov has SGD look ahead along its momentum.
+// Nesterov makes SGD use g + momentum·buffer as the direction.
 func Nesterov() Option {
 	return option("Nesterov", true, 0, func(h *settings) { h.nesterov = true })
 }
 
-// Betas are how much of the moving averages of gradients, and of their squares, stays at
-// each update; of Adam, AdamW, Lion and LAMB.
+// Betas are the decay factors of the moving averages of gradients and of their squares, for Adam,
+// AdamW, Lion and LAMB.
 func Betas(first, second float64) Option {
 	ok := first >= 0 && first < 1 && second >= 0 && second < 1
 	return option("Betas", ok, first, func(h *settings) { h.beta1, h.beta2 = first, second })
 }
 
-// Alpha is how much of RMSProp's moving average of squares stays at each update.
+// Alpha is the decay factor of RMSProp's moving average of squares.
 func Alpha(a float64) Option {
 	return option("Alpha", a >= 0, a, func(h *settings) { h.alpha = a })
 }
 
-// Eps is added to what gradients are divided by.
+// Eps is added to the divisor of gradients, against division by 0.
 func Eps(eps float64) Option {
 	return option("Eps", eps >= 0, eps, func(h *settings) { h.eps = eps })
 }
 
-// AMSGrad has Adam and AdamW divide by the largest moving average of squares so far.
+// AMSGrad makes Adam and AdamW divide by the largest moving average of squares so far.
 func AMSGrad() Option {
 	return option("AMSGrad", true, 0, func(h *settings) { h.maximum = true })
 }
 
-// Centered has RMSProp divide by the deviation of the gradients in place of their size.
+// Centered makes RMSProp divide by the gradients' standard deviation instead of their root mean
+// square.
 func Centered() Option {
 	return option("Centered", true, 0, func(h *settings) { h.centered = true })
 }
 
-// RateDecay makes Adagrad's rate smaller: it is divided by 1 + decay times the number of
-// updates that a parameter has had before.
+// RateDecay divides Adagrad's rate by 1 + decay·n, where n is the parameter's number of earlier
+// updates.
 func RateDecay(decay float64) Option {
 	return option("RateDecay", decay >= 0, decay, func(h *settings) { h.rateDecay = decay })
 }
 
-// Initial is where Adagrad's sums of squares begin.
+// Initial is the first value of Adagrad's sums of squares.
 func Initial(sum float64) Option {
 	return option("Initial", sum >= 0, sum, func(h *settings) { h.initial = sum })
 }
 
-// Group is options for the parameters whose names match: learning rates, weight decays
-// and whatever else the rule has. What they do not say is as for all others. A parameter
-// is in the first group that matches it.
+// Group sets options for the parameters whose names match, such as learning rates and weight
+// decays. Other options are those of the optimiser. A parameter belongs to the first group that
+// matches it.
 func Group(match func(name string) bool, opts ...Option) Option {
 	return Option{name: "Group", any: true, all: func(o *Optimizer) error {
 		if match == nil {
@@ -119,20 +121,19 @@ func Group(match func(name string) bool, opts ...Option) Option {
 	}}
 }
 
-// ClipNorm makes gradients smaller, all by one factor, where their norm, over all
-// parameters together, is above a limit: PyTorch's clip_grad_norm_. [ClipValue] comes
-// first where there are both.
+// ClipNorm multiplies all gradients by one factor if their joint norm is above the limit: PyTorch's
+// clip_grad_norm_. [ClipValue], if given, is applied first.
 func ClipNorm(limit float64) Option {
 	return whole("ClipNorm", limit > 0, limit, func(o *Optimizer) { o.clipNorm = limit })
 }
 
-// ClipValue brings the elements of gradients into [-limit, limit].
+// ClipValue clamps the elements of gradients to [-limit, limit].
 func ClipValue(limit float64) Option {
 	return whole("ClipValue", limit > 0, limit, func(o *Optimizer) { o.clipValue = limit })
 }
 
-// Name is what the names of the optimiser's state begin with, "optim" where it is not
-// given. Two optimisers that are saved in one file need two.
+// Name is the prefix of the names of the optimiser's state; the default is "optim". Two optimisers
+// in one file need different names.
 func Name(name string) Option {
 	return whole("Name", name != "", 0, func(o *Optimizer) { o.name = name })
 }
@@ -147,7 +148,7 @@ func whole(name string, ok bool, value float64, set func(o *Optimizer)) Option {
 	}}
 }
 
-// configure has the options say how the optimiser is, groups included.
+// configure applies the options, groups included.
 func (o *Optimizer) configure(opts []Option) error {
 	rest := &group{match: func(string) bool { return true }, settings: o.rule.defaults}
 	for _, opt := range opts {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// TestRandomSteps: steps of any kind, on a model of any few layers, have the same bits
-// recorded or not, fused or not, cut anywhere.
+// TestRandomSteps: random steps on random models have the same bits recorded or not, fused or not,
+// and cut anywhere.
 func TestRandomSteps(t *testing.T) {
 	programs := 40
 	if testing.Short() {
@@ -35,7 +35,7 @@ func TestRandomSteps(t *testing.T) {
 	}
 }
 
-// randomModel has layers, one of which may be there twice.
+// randomModel has layers, one of which may occur twice.
 type randomModel struct {
 	Layers []nn.Module
 	Last   *nn.Linear

@@ -9,11 +9,11 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// TestResume: a run that was saved, and goes on in another device with other first
-// values, has the bits of one that was not interrupted.
+// TestResume: a run that was saved and continues on another device with other first values has the
+// bits of an uninterrupted one.
 func TestResume(t *testing.T) {
 	for name, make := range optimisers {
-		for _, at := range []int{4, 5} { // between updates, and among the parts of one
+		for _, at := range []int{4, 5} { // between updates, and within the parts of one
 			if at == 4 && name != "AdamW" {
 				continue
 			}
@@ -45,7 +45,7 @@ func TestResume(t *testing.T) {
 						t.Fatal(err)
 					}
 					m, o, r, s = start()
-					train(t, m, s, 20, 23) // what is loaded replaces what was there
+					train(t, m, s, 20, 23) // the load below replaces these values
 					if err := nn.Load(path, m, o, r); err != nil {
 						t.Fatal(err)
 					}

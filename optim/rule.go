@@ -2,28 +2,27 @@ package optim
 
 import "math"
 
-// rule is how a parameter's new value follows from its old one, its gradient and what is
-// kept of earlier gradients: a row of a table. All of it is ops on tensors, so that it
-// runs on every device, fuses, and is the same whether it is recorded or not.
+// rule is a row of a table: how a parameter's new value follows from its old value, its gradient
+// and its state. It consists of ops on tensors only; it therefore runs on every device, fuses, and
+// gives the same bits recorded or not.
 type rule struct {
 	name     string
-	options  []string // names of the options that it has, beside those that all rules have
+	options  []string // names of the rule's options besides those of all rules
 	defaults settings
 
-	// state names the tensors that are kept for each parameter, of its shape, with the
-	// names that PyTorch has for them.
+	// state names the state tensors of each parameter, which have its shape, by PyTorch's names.
 	state func(h *settings) []string
-	// counts reports that the rule depends on how many updates a parameter has had.
+	// counts reports whether the rule depends on a parameter's number of updates.
 	counts func(h *settings) bool
-	// common is what the parameters of a group have in common: tensors with an element for
-	// each of them, made of the learning rate, which is 0-d, and of the count, 1 at the first
-	// update. It is asked where counts says so.
+	// common computes what the parameters of a group share: tensors with one element for each
+	// parameter, from the learning rate, 0-d, and from the counts, 1 at the first update. It is
+	// called if counts returns true.
 	common func(h *settings, lr, count val) []val
-	// update gives the new value, and puts the new state in place of the old one.
+	// update returns the new value and replaces the state in u.
 	update func(h *settings, u *update) val
 }
 
-// settings are what the options of a group of parameters say.
+// settings are the values of the options of a group.
 type settings struct {
 	rate              Rate
 	momentum          float64
@@ -32,17 +31,17 @@ type settings struct {
 	beta1, beta2      float64
 	alpha             float64
 	eps               float64
-	decay             float64 // of weights
+	decay             float64 // weight decay
 	rateDecay         float64
-	initial           float64 // of Adagrad's sums
+	initial           float64 // start of Adagrad's sums
 	centered, maximum bool
 }
 
-// update is one parameter's: its value and gradient, in the dtype in which it is computed.
+// update is the update of one parameter: value and gradient, in the dtype of the update.
 type update struct {
 	value, grad val
 	lr          val   // 0-d
-	common      []val // 0-d, the parameter's own
+	common      []val // 0-d, this parameter's elements
 	state       []val
 }
 
@@ -140,7 +139,7 @@ func adamState(h *settings) []string {
 	return append([]string{"exp_avg", "exp_avg_sq"}, when(h.maximum, "max_exp_avg_sq")...)
 }
 
-// decayed is the gradient with that of the weights' decay in the loss.
+// decayed adds the gradient of the weight decay to the gradient.
 func decayed(h *settings, u *update) val {
 	if h.decay == 0 {
 		return u.grad
@@ -148,7 +147,7 @@ func decayed(h *settings, u *update) val {
 	return u.grad.add(u.value.times(h.decay))
 }
 
-// shrunk is the value after a decay that is not the loss's.
+// shrunk applies decoupled weight decay to the value.
 func shrunk(h *settings, u *update) val {
 	if h.decay == 0 {
 		return u.value
@@ -156,7 +155,7 @@ func shrunk(h *settings, u *update) val {
 	return u.value.mul(u.lr.times(h.decay).from(1))
 }
 
-// lerp is a + w(b-a), of which the form is PyTorch's for the weight.
+// lerp is a + w(b-a), in PyTorch's form for that weight.
 func lerp(a, b val, w float64) val {
 	d := b.sub(a)
 	if w < 0.5 {
@@ -165,18 +164,17 @@ func lerp(a, b val, w float64) val {
 	return b.sub(d.times(1 - w))
 }
 
-// mean2 is the moving average of squares.
+// mean2 updates the moving average of squares.
 func mean2(v, g val, beta float64) val {
 	return v.times(beta).add(g.mul(g).times(1 - beta))
 }
 
-// remaining is 1 - beta to the power of the count, without the cancellation that this
-// has near 1.
+// remaining is 1 - beta^count, computed by expm1, which avoids the cancellation near 1.
 func remaining(count val, beta float64) val {
 	return count.times(math.Log(beta)).expm1().neg()
 }
 
-// firstWhole is the weight of the gradient in a momentum: the first is taken whole.
+// firstWhole is the factor of the gradient in a momentum: 1 at the first update.
 func firstWhole(h *settings, _, count val) []val {
 	return []val{count.atOne(1 - h.dampening)}
 }
@@ -199,8 +197,8 @@ func sgd(h *settings, u *update) val {
 	return u.value.sub(g.mul(u.lr))
 }
 
-// unbias are the size of a step and the root of the second moment's bias, by which it
-// is divided.
+// unbias returns the step size lr/(1-beta1^count), and the root of the second moment's bias
+// correction, which divides √v.
 func unbias(h *settings, lr, count val) []val {
 	return []val{lr.div(remaining(count, h.beta1)), remaining(count, h.beta2).sqrt()}
 }
@@ -255,8 +253,8 @@ func lion(h *settings, u *update) val {
 	return p.sub(d.mul(u.lr))
 }
 
-// lamb is Adam's direction, as long as the parameter (You et al., 2019): where either
-// has no length, the learning rate alone says how far to go.
+// lamb is Adam's direction scaled to the parameter's norm (You and others, 2019). If the norm of
+// either is 0, the learning rate alone determines the step.
 func lamb(h *settings, u *update) val {
 	m := lerp(u.state[0], u.grad, 1-h.beta1)
 	v := mean2(u.state[1], u.grad, h.beta2)

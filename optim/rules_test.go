@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// reference is what testdata/reference.py wrote of PyTorch's numbers.
+// reference is PyTorch's numbers as written by testdata/reference.py.
 type reference struct {
 	Shapes [][]int
 	Kept   []int
@@ -53,7 +53,7 @@ func open(t testing.TB, options string) *millrace.Device {
 	return dev
 }
 
-// tensors cuts numbers into tensors.
+// tensors cuts a list of numbers into tensors.
 func tensors(at millrace.Place, dt millrace.DType, shapes [][]int, data []float64) []*millrace.Tensor {
 	var list []*millrace.Tensor
 	for _, shape := range shapes {
@@ -79,7 +79,7 @@ func parameters(ts []*millrace.Tensor) []nn.Named {
 	return list
 }
 
-// numbers are all elements of parameters.
+// numbers returns all elements of parameters.
 func numbers(t testing.TB, params []nn.Named) []float64 {
 	t.Helper()
 	var list []float64
@@ -93,7 +93,7 @@ func numbers(t testing.TB, params []nn.Named) []float64 {
 	return list
 }
 
-// parse makes the optimiser that a case's name says.
+// parse makes the optimiser that a case's name describes.
 func parse(t *testing.T, name string, params []nn.Named, more ...Option) *Optimizer {
 	t.Helper()
 	words := strings.Fields(name)
@@ -123,7 +123,7 @@ func parse(t *testing.T, name string, params []nn.Named, more ...Option) *Optimi
 	return make(params, opts...)
 }
 
-// TestRules holds every rule, with its options, to PyTorch's numbers.
+// TestRules compares every rule, with its options, with PyTorch's numbers.
 func TestRules(t *testing.T) {
 	ref := readReference(t)
 	dev := open(t, "cpu:cache=off,compile=off")
@@ -152,8 +152,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// close holds numbers to others, relative to how large they are, or, where they are less,
-// to the numbers of about 1 that they are differences of.
+// close compares numbers relative to their size. Numbers below 1 are compared absolutely, because
+// they are differences of numbers near 1.
 func close(t *testing.T, what string, got, want []float64, tol float64) {
 	t.Helper()
 	if len(got) != len(want) {

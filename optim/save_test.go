@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/safetensors"
 )
 
-// TestSaveBesideSteps: a file that is written while steps run has what there was between two
-// of them, and a file that is loaded meanwhile replaces everything at once.
+// TestSaveBesideSteps: a file written while steps run holds the state between two of them, and a
+// file loaded meanwhile replaces everything at once.
 func TestSaveBesideSteps(t *testing.T) {
 	for _, how := range []string{"eager", "recorded", "bound"} {
 		t.Run(how, func(t *testing.T) {
@@ -41,12 +41,12 @@ func TestSaveBesideSteps(t *testing.T) {
 				return strings.Join(slices.Concat(bytesOf(a.params()), bytesOf(one.State()), bytesOf(random.State())), "\n")
 			}
 			steps := 40
-			between := map[string]bool{now(): true} // all that a file may have of the first model
+			between := map[string]bool{now(): true} // all states that a file may have of the first model
 			files := []string{filepath.Join(t.TempDir(), "0"), filepath.Join(t.TempDir(), "1")}
 			stop, saved := make(chan struct{}), make(chan error, 2)
 			seen := make([][]string, 2)
 			parts := [][]any{{nn.Under("a", a), one, random, nn.Under("b", b), two}, {two, nn.Under("b", b), random, one, nn.Under("a", a)}}
-			for k, file := range files { // two at once, whose parts are in another order
+			for k, file := range files { // two at once, with the parts in another order
 				go func() {
 					for {
 						select {
@@ -112,7 +112,7 @@ func TestSaveBesideSteps(t *testing.T) {
 	}
 }
 
-// bytesOf are parameters' elements by name.
+// bytesOf returns parameters' elements by name.
 func bytesOf(params []nn.Named) (list []string) {
 	for _, p := range params {
 		list = append(list, fmt.Sprintf("%s %x", p.Name, bytes(p.Tensor())))

@@ -8,20 +8,20 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// Scaling says how a loss is scaled, so that small gradients are numbers in float16. Fields
+// Scaling configures the loss scale, which keeps small gradients in the range of float16. Fields
 // that are 0 have the values of PyTorch's GradScaler.
 type Scaling struct {
 	Initial  float64 // the first scale; 0: 65536
-	Growth   float64 // what it is multiplied by after Interval good updates; 0: 2
-	Backoff  float64 // what it is multiplied by where a gradient is not finite; 0: 0.5
-	Interval int     // 0: 2000
+	Growth   float64 // factor after Interval good updates; 0: 2
+	Backoff  float64 // factor after a gradient that is not finite; 0: 0.5
+	Interval int     // good updates until the scale grows; 0: 2000
 }
 
-// LossScale multiplies the loss by a scale, and gradients by its inverse. Where one of them
-// is not finite nothing is updated and the scale becomes smaller; after enough updates in
-// a row it becomes larger. All of that happens on the device, nothing is read. A skipped
-// update counts for schedules, and not for the rules' own count. float16 needs it, as in
-// LossScale(Scaling{}); bfloat16 has float32's range and does not.
+// LossScale multiplies the loss by a scale, and gradients by its inverse. If a gradient is not
+// finite, nothing is updated and the scale shrinks; after Interval good updates in a row it grows.
+// All of this runs on the device without reads. A skipped update counts for schedules, but not for
+// the rules' own counts. float16 needs it, as in LossScale(Scaling{}); bfloat16 has float32's range
+// and does not.
 func LossScale(s Scaling) Option {
 	s.Initial, s.Growth, s.Backoff = cmp.Or(s.Initial, 65536), cmp.Or(s.Growth, 2), cmp.Or(s.Backoff, 0.5)
 	s.Interval = cmp.Or(s.Interval, 2000)
@@ -29,7 +29,7 @@ func LossScale(s Scaling) Option {
 	return whole("LossScale", ok, s.Initial, func(o *Optimizer) { o.scaling = &scaling{Scaling: s} })
 }
 
-// scaling is a scale and how many good updates there were since it last changed.
+// scaling is a scale with the number of good updates since its last change.
 type scaling struct {
 	Scaling
 	scale, good *nn.Param
@@ -40,8 +40,8 @@ func (x *scaling) begin(at millrace.Place) {
 	x.good = nn.NewBuffer(millrace.ScalarOn(at, int32(0)))
 }
 
-// Scale is the loss scale, a Float32 number that changes with updates; nil without
-// [LossScale]. Who computes gradients himself multiplies the loss by it.
+// Scale is the loss scale, a Float32 number that changes with updates; nil without [LossScale]. A
+// program that computes gradients itself multiplies the loss by it.
 func (o *Optimizer) Scale() *millrace.Tensor {
 	if o == nil || o.scaling == nil || o.scaling.scale == nil {
 		return nil
@@ -49,7 +49,8 @@ func (o *Optimizer) Scale() *millrace.Tensor {
 	return o.scaling.scale.Tensor()
 }
 
-// after are the scale and the count of good updates behind one that was good or not.
+// after returns the scale and the count of good updates after an update; ok says whether that was
+// good.
 func (x *scaling) after(scale, good, ok val) (nextScale, nextGood val) {
 	n := good.plus(1)
 	full := n.above(float64(x.Interval) - 1)
@@ -60,7 +61,7 @@ func (x *scaling) after(scale, good, ok val) (nextScale, nextGood val) {
 	return nextScale, nextGood
 }
 
-// finite is true where all gradients are finite, nil where there are none.
+// finite returns whether all gradients are finite, as a Bool tensor; nil without gradients.
 func finite(grads []*millrace.Tensor) *millrace.Tensor {
 	var temps temps
 	defer temps.end()

@@ -9,15 +9,15 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// TestLossScale: a gradient that is not finite changes nothing but the scale, which grows
-// again after good updates; a skipped update counts for schedules only.
+// TestLossScale: a gradient that is not finite changes nothing but the scale, which grows again
+// after good updates. A skipped update counts for schedules only.
 func TestLossScale(t *testing.T) {
 	dev := open(t, "cpu:cache=off,compile=off")
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	p := nn.NewParam(millrace.FromSliceOn(dev, []float32{1, 2}))
 	q := nn.NewParam(millrace.FromSliceOn(dev, []float32{3}))
 	o := AdamW([]nn.Named{{Name: "p", Param: p}, {Name: "q", Param: q}}, LR(0.1), LossScale(Scaling{Initial: 8, Interval: 2}), ClipNorm(1))
-	plain := func() *Optimizer { // what only sees the good ones, unscaled
+	plain := func() *Optimizer { // sees only the good gradients, unscaled
 		p := nn.NewParam(millrace.FromSliceOn(dev, []float32{1, 2}))
 		q := nn.NewParam(millrace.FromSliceOn(dev, []float32{3}))
 		return AdamW([]nn.Named{{Name: "p", Param: p}, {Name: "q", Param: q}}, LR(0.1), ClipNorm(1))
@@ -66,7 +66,7 @@ func values[T millrace.Element](t testing.TB, x *millrace.Tensor) []T {
 	return v
 }
 
-// TestScaleStays: a scale grows to no infinity.
+// TestScaleStays: a scale does not grow to infinity.
 func TestScaleStays(t *testing.T) {
 	dev := open(t, "cpu:cache=off,compile=off")
 	p := nn.NewParam(millrace.ScalarOn(dev, float32(1)))
@@ -81,8 +81,8 @@ func TestScaleStays(t *testing.T) {
 	}
 }
 
-// TestMixed: layers compute in 16 bits, and what they learn is float32 and comes near to
-// what float32 learns; float16 needs its losses scaled, or small derivatives vanish.
+// TestMixed: layers compute in 16 bits, weights stay float32 and come near to those of float32.
+// float16 needs a scaled loss, or small derivatives vanish.
 func TestMixed(t *testing.T) {
 	learn := func(dt millrace.DType, opts []Option, how ...StepOption) ([]float32, *Optimizer) {
 		dev := open(t, "cpu:cache=off,compile=off")

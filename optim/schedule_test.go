@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSchedules holds schedules to PyTorch's numbers.
+// TestSchedules compares schedules with PyTorch's numbers.
 func TestSchedules(t *testing.T) {
 	var ref map[string][]float64
 	readJSON(t, "testdata/schedules.json", &ref)
@@ -35,7 +35,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// TestScheduleEnds: after its end a schedule stays, and is a number wherever it is asked.
+// TestScheduleEnds: after its end a schedule stays constant, and it is a number at every step.
 func TestScheduleEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate Rate

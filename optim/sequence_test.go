@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// call is one call of a sequence: what, on which of the two models, and a number.
+// call is one call of a sequence: its kind, the model, and a number.
 type call struct {
 	what  string
 	model int
@@ -25,7 +25,7 @@ type call struct {
 
 func (c call) String() string { return fmt.Sprintf("%s %d %d", c.what, c.model, c.n) }
 
-// sequence is calls as text, and back.
+// sequence parses calls from text, as String prints them, with commas in between.
 func sequence(text string) (calls []call) {
 	for _, s := range strings.Split(text, ",") {
 		var c call
@@ -37,7 +37,7 @@ func sequence(text string) (calls []call) {
 	return calls
 }
 
-// The kinds of calls and how often they come.
+// callKinds are the kinds of calls and their frequencies.
 var callKinds = []struct {
 	what   string
 	weight int
@@ -63,22 +63,22 @@ func randomCalls(r *rand.Rand, n int) (calls []call) {
 	return calls
 }
 
-// subject is two models with their optimisers, and all that they were asked.
+// subject is two models with their optimisers, and a log of all calls.
 type subject struct {
 	t    *testing.T
 	how  string // eager, recorded or bound
 	dir  string
 	dev  *millrace.Device
 	at   [2]*training
-	told []string // what calls gave
-	bad  []string // what is wrong whatever the others say
+	told []string // results of calls
+	bad  []string // errors that need no comparison
 }
 
 func (x *subject) fail(format string, args ...any) {
 	x.bad = append(x.bad, x.how+": "+fmt.Sprintf(format, args...))
 }
 
-// bytes are the elements of a tensor, or its error.
+// bytes returns the elements of a tensor, or its error.
 func bytes(t *millrace.Tensor) string {
 	var b buffer
 	if _, err := t.WriteTo(&b); err != nil {
@@ -92,10 +92,10 @@ type training struct {
 	*model
 	o      *Optimizer
 	random *nn.Random
-	factor float64 // of the rate
+	factor float64 // factor of the rate
 	steps  map[string]*Step
 	bound  map[string]*BoundStep
-	held   []*millrace.Tensor // second handles of weights, and what they were
+	held   []*millrace.Tensor // second handles of weights, and their values
 	was    []string
 }
 
@@ -120,7 +120,7 @@ func (a *training) second(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
 	return x.Square().Mean().Add(a.Unused.In(c).Exp().Sum().MulScalar(0.01))
 }
 
-// step is the one of a kind, made when it is needed.
+// step returns the step of a kind, which it makes when needed.
 func (x *subject) step(a *training, kind string) *Step {
 	if s := a.steps[kind]; s != nil {
 		return s
@@ -142,7 +142,7 @@ func (x *subject) step(a *training, kind string) *Step {
 	return s
 }
 
-// run is one run of a step, of which there are several sizes.
+// run runs a step once; there are several sizes of inputs.
 func (x *subject) run(a *training, kind string, n int) (float32, error) {
 	rows := 6
 	if n%4 == 3 {
@@ -177,7 +177,7 @@ func (x *subject) run(a *training, kind string, n int) (float32, error) {
 			}
 		}
 		err := b.Run()
-		if errors.Is(err, millrace.ErrUnsupported) && try == 0 { // a weight was frozen, or learns again
+		if errors.Is(err, millrace.ErrUnsupported) && try == 0 { // a weight was frozen or unfrozen
 			if err := b.Close(); err != nil {
 				return 0, err
 			}
@@ -191,7 +191,7 @@ func (x *subject) run(a *training, kind string, n int) (float32, error) {
 	}
 }
 
-// do makes a call and notes what it gave.
+// do makes a call and logs its result.
 func (x *subject) do(c call) {
 	a := x.at[c.model]
 	var err error
@@ -292,11 +292,11 @@ func (x *subject) saving(a *training, file string, n int) error {
 	if e := <-done; e != nil {
 		return e
 	}
-	_ = os.Remove(file) // it is of one of these steps, nobody knows which
+	_ = os.Remove(file) // the file may be of any of these steps
 	return err
 }
 
-// end is all that there is.
+// end returns the log and the complete state.
 func (x *subject) end() []string {
 	told := x.told
 	for i, a := range x.at {
@@ -320,13 +320,13 @@ func (x *subject) end() []string {
 	return told
 }
 
-// program is a sequence of calls and what it is of.
+// program is a sequence of calls with the configuration of its optimisers.
 type program struct {
 	rule, with, spec string
 	calls            []call
 }
 
-// wrong runs the calls in the three ways and says where they differ, or what else is wrong.
+// wrong runs the calls in the three ways and reports differences and errors.
 func (p program) wrong(t *testing.T) string {
 	var want []string
 	for _, how := range []string{"eager", "recorded", "bound"} {
@@ -354,7 +354,7 @@ func (p program) wrong(t *testing.T) string {
 	return ""
 }
 
-// check runs it, and where something is wrong finds the fewest calls with which it is.
+// check runs the calls, and finds the shortest failing sequence after a failure.
 func (p program) check(t *testing.T) {
 	t.Helper()
 	wrong := p.wrong(t)
@@ -382,13 +382,13 @@ func (p program) check(t *testing.T) {
 	t.Errorf("%s, %s, %s, %q:\n%s", p.rule, p.with, p.spec, strings.Join(texts, ", "), wrong)
 }
 
-// sequenceOptions are what optimisers of sequences may have.
+// sequenceOptions are the options of optimisers of sequences.
 var sequenceOptions = map[string][]Option{
 	"plain": nil, "clip": {ClipNorm(0.5)}, "scale": {LossScale(Scaling{Initial: 1 << 10, Interval: 3})},
 	"group": {Group(func(name string) bool { return name == "b" || name == "c" }, WeightDecay(0.1), LR(0.02))},
 }
 
-// TestKnownSequences are calls that once went wrong.
+// TestKnownSequences runs sequences that failed once.
 func TestKnownSequences(t *testing.T) {
 	for name, p := range map[string]program{
 		"a save takes the schedule back":      {"SGD", "plain", "cpu:cache=off,compile=off", sequence("run 0 0, save 0 0, run 0 1, updates 0 0, run 0 2")},
@@ -403,8 +403,8 @@ func TestKnownSequences(t *testing.T) {
 	}
 }
 
-// TestCallSequences: whatever is called between the runs of a step, in whatever order, eager,
-// recorded and bound steps have the same bits. MILLRACE_LONG has it try many more.
+// TestCallSequences: any calls between the runs of a step, in any order, leave eager, recorded and
+// bound steps with the same bits. MILLRACE_LONG makes it try many more.
 func TestCallSequences(t *testing.T) {
 	programs, length := 2, 16
 	if testing.Short() {

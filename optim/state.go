@@ -10,16 +10,16 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// progress is what Go knows of the updates so far. A tensor has it in files. Whoever has the
-// turn changes it; the lock is for those who ask without.
+// progress is the host's copy of the counts of updates; a tensor holds them in files. Only the
+// caller with the turn changes progress; the lock is for readers without the turn.
 type progress struct {
-	tensor *nn.Param // updates, steps, and for each parameter 1 where sums is set
+	tensor *nn.Param // updates, steps, and for each parameter 1 if sums is set
 
-	mu      sync.Mutex // no function of the program's is called while it is held
-	told    any        // the value that the tensor named when it last had all of this
+	mu      sync.Mutex // held without calling functions of the program
+	told    any        // the tensor's value when it last agreed with this copy
 	updates int
-	steps   int    // since the last update, of steps that accumulate
-	of      int    // how many they are to be; 0: a file does not say
+	steps   int    // steps since the last update, of steps that accumulate
+	of      int    // how many steps make an update; 0: unknown, after a load
 	sums    []bool // by parameter: it has had a gradient since the last update
 }
 
@@ -29,12 +29,12 @@ func (x *progress) begin(at millrace.Place, params int) {
 	x.told = handle.Value(x.tensor.Tensor())
 }
 
-// loaded reports that somebody gave the tensor another value since it was written or read.
+// loaded reports whether the tensor got another value since it was written or read.
 func (x *progress) loaded() bool { return handle.Value(x.tensor.Tensor()) != x.told }
 
-// read takes what was loaded.
+// read takes over loaded values.
 func (x *progress) read() error {
-	if !x.loaded() { // what it compares is changed by who has the turn only
+	if !x.loaded() { // only the caller with the turn changes the compared values
 		return nil
 	}
 	x.mu.Lock()
@@ -52,7 +52,7 @@ func (x *progress) read() error {
 	return nil
 }
 
-// count is how many updates there were, for who has no turn.
+// count returns the number of updates, for callers without the turn.
 func (x *progress) count() (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -66,7 +66,8 @@ func (x *progress) count() (int, error) {
 	return int(v[0]), nil
 }
 
-// ending is what the next run of a step of so many parts does with its gradients.
+// ending says how the next run of a step uses its gradients; steps is the number of runs for each
+// update.
 func (x *progress) ending(steps int) (ending, error) {
 	of := x.of
 	if of == 0 {
@@ -78,7 +79,7 @@ func (x *progress) ending(steps int) (ending, error) {
 	return ending{last: steps == 1 || x.steps >= steps-1, steps: steps}, nil
 }
 
-// summed are the parameters of which there are sums that such an ending reads or adds to.
+// summed lists the parameters with gradient sums that such an ending reads or adds to.
 func (x *progress) summed(e ending) []bool {
 	if e.steps > 1 {
 		return slices.Clone(x.sums)
@@ -86,7 +87,7 @@ func (x *progress) summed(e ending) []bool {
 	return make([]bool, len(x.sums))
 }
 
-// after notes an update, or gradients that were added up.
+// after notes an update, or an addition to the gradient sums.
 func (x *progress) after(e ending, has []bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -94,7 +95,7 @@ func (x *progress) after(e ending, has []bool) {
 		x.updates++
 	}
 	switch {
-	case e.steps <= 1: // the sums are others'
+	case e.steps <= 1: // the sums belong to other steps
 		return
 	case e.last:
 		x.steps = 0
@@ -115,7 +116,7 @@ func (x *progress) updated() {
 	x.updates++
 }
 
-// write has the tensor tell.
+// write writes the counts to the tensor.
 func (x *progress) write() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -131,21 +132,19 @@ func (x *progress) write() error {
 	t.Set(now)
 	now.Release()
 	x.told = handle.Value(t)
-	// A Recording that this happens in must not do it again: a value that is read is what it
-	// cannot have.
+	// A Recording around this call must not replay it. Reading a value makes that impossible.
 	return t.Eval()
 }
 
-// State names the tensors that the optimiser keeps, for [nn.Save] and [nn.Load]: a run
-// that goes on from a file has the same bits as one that was never interrupted. Names are
-// the optimiser's, what is kept, and the parameter's, as in "optim.exp_avg.0.weight". The
-// list is of this moment: ask again for each file. Where there is a [Step] that
-// accumulates it is made before State is asked, and parameters are frozen as they were.
-// State waits for a step that is under way, and is an error in a [Step]'s function, as are
-// nn.Save and nn.Load with the optimiser.
+// State names the tensors of the optimiser, for [nn.Save] and [nn.Load]. A run that continues from
+// a file has the bits of an uninterrupted run. A name consists of the optimiser's name, the kind of
+// state and the parameter's name, as in "optim.exp_avg.0.weight". The list is valid for this moment
+// only: call State for each file. Before loading, make any [Step] that accumulates, and freeze the
+// same parameters as in the saved run. State waits for a running step. In a [Step]'s function it is
+// an error, and so are nn.Save and nn.Load with the optimiser.
 func (o *Optimizer) State() []nn.Named {
 	list, err := o.state()
-	if err != nil { // who saves or loads finds it
+	if err != nil { // the caller that saves or loads finds the error
 		name := "optim"
 		if o != nil && o.name != "" {
 			name = o.name
@@ -187,12 +186,12 @@ func (o *Optimizer) state() ([]nn.Named, error) {
 	return list, nil
 }
 
-// held is an optimiser that nn.Save and nn.Load hold.
+// held is the turn that nn.Save and nn.Load hold.
 type held struct{ o *Optimizer }
 
 func (h held) Order() uint64 { return h.o.number }
 
-// Hold is that the optimiser stands between two updates, and its tensors say which.
+// Hold stops the optimiser between two updates and brings its tensors up to date.
 func (h held) Hold() error {
 	if err := h.o.turn.take(nil, "state"); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// TestSteady: a thousand steps take no more memory and no more goroutines than ten, plan
-// nothing new, and ask the system for nothing.
+// TestSteady: a thousand steps need no more memory and goroutines than ten, make no new plan, and
+// allocate nothing from the system.
 func TestSteady(t *testing.T) {
 	const steps = 1000
 	for _, record := range []bool{false, true} {
@@ -76,7 +76,7 @@ func TestSteady(t *testing.T) {
 				t.Errorf("memory was asked of the system %d times", n)
 			}
 			want := int64(11)
-			if record { // of which one is for handles of weights that the update goes on with
+			if record { // one of them is for handles of weights that the update continues with
 				want = 8
 			}
 			if n := (after.InPlace - before.InPlace) / steps; n < want {
@@ -86,8 +86,8 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// TestRandomUpdates: any rule with any options on any parameters has the same bits
-// recorded or op by op, fused or not, cut anywhere.
+// TestRandomUpdates: random rules, options and parameters give the same bits recorded or op by op,
+// fused or not, and cut anywhere.
 func TestRandomUpdates(t *testing.T) {
 	programs := 40
 	if testing.Short() {
@@ -111,8 +111,8 @@ func TestRandomUpdates(t *testing.T) {
 	}
 }
 
-// randomUpdates makes an optimiser by chance and updates by it; directly, without a
-// Recording, or as Update does.
+// randomUpdates makes a random optimiser and updates by it: directly, without a Recording, or by
+// Update.
 func randomUpdates(t *testing.T, dev *millrace.Device, seed uint64, directly bool) []string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	chance := func(p float64) bool { return r.Float64() < p }
@@ -206,8 +206,8 @@ func (o *Optimizer) direct(grads []*millrace.Tensor) error {
 	return err
 }
 
-// TestKindsBounded: of inputs of ever other sizes, and of ever other parameters that have
-// gradients, those that came last are kept recorded.
+// TestKindsBounded: with ever new sizes of inputs and ever new sets of parameters with gradients,
+// only the most recent recordings are kept.
 func TestKindsBounded(t *testing.T) {
 	dev := open(t, "cpu:cache=off,compile=off,tune=off")
 	m := newModel(dev, millrace.Float32)

@@ -18,26 +18,26 @@ type Step struct {
 	f      func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor
 	random *nn.Random
 	dt     millrace.DType
-	on     *millrace.Stream // nil: that of the parameters
-	steps  int              // that are one update
+	on     *millrace.Stream // nil: the stream of the parameters
+	steps  int              // number of steps that make one update
 	record bool
 	finite bool
-	err    error // of its making
+	err    error // error of a bad option
 
 	closed atomic.Bool
 	// Under the optimiser's turn.
-	tapes  []*tape     // those used last at the end
-	others []*nn.Param // what some of them use and do not set, beside the optimiser's parameters
+	tapes  []*tape     // most recently used at the end
+	others []*nn.Param // what some tapes use and do not set, besides the optimiser's parameters
 }
 
 // StepOption changes a [Step].
 type StepOption func(s *Step) error
 
-// Record has the step recorded when it first runs with inputs of some dtypes and shapes,
-// and from then on run without calling its function, which must depend on nothing else:
-// see [millrace.Recording]. Other inputs, such as the smaller last batch of an epoch, are
-// recorded beside it; so is the step where parameters are frozen or learn again. Of such
-// kinds the 32 that were run last are kept. Numbers are the same bits as without it.
+// Record makes the step record itself when it first runs with inputs of some dtypes and shapes.
+// Later runs do not call its function, which must depend on nothing else: see [millrace.Recording].
+// Other inputs, such as the smaller last batch of an epoch, get a recording of their own; the same
+// happens after parameters are frozen or unfrozen. The 32 most recently used recordings are kept.
+// The results have the same bits as without Record.
 func Record() StepOption {
 	return func(s *Step) error {
 		s.record = true
@@ -45,8 +45,8 @@ func Record() StepOption {
 	}
 }
 
-// On is the stream on which steps run, or a device, whose default stream that is; without it
-// that of the parameters.
+// On is the stream on which steps run, or a device, which stands for its default stream. The
+// default is the stream of the parameters.
 func On(p millrace.Place) StepOption {
 	return func(s *Step) error {
 		switch p := p.(type) {
@@ -66,11 +66,10 @@ func On(p millrace.Place) StepOption {
 	}
 }
 
-// Accumulate has n runs be one update, by the mean of their gradients: a batch that memory
-// does not hold, in parts. Losses that are means must be of parts of one size to be that
-// of the batch. Learning rates change from update to update. Several steps of an optimiser
-// that accumulate add to the same sums, and must have the same n; updates by others between
-// the parts leave the sums alone.
+// Accumulate makes n runs one update, by the mean of their gradients: for a batch that is too large
+// for memory. If losses are means, the parts must have one size to give the batch's mean. Learning
+// rates change from update to update. Several accumulating steps of an optimiser add to the same
+// sums and must have the same n; updates by other steps between the parts leave the sums unchanged.
 func Accumulate(n int) StepOption {
 	return func(s *Step) error {
 		if n < 1 {
@@ -81,7 +80,7 @@ func Accumulate(n int) StepOption {
 	}
 }
 
-// Random is where the function's random numbers come from, those of dropout among them.
+// Random is the source of the function's random numbers, for dropout among others.
 func Random(r *nn.Random) StepOption {
 	return func(s *Step) error {
 		s.random = r
@@ -112,13 +111,13 @@ func CheckFinite() StepOption {
 	}
 }
 
-// Step makes a training step of a function that computes a loss, one number of a float
-// dtype, from a pass and the inputs of a run. What it computes belongs to a scope that ends
-// with the run. It should take parameters by [nn.Param.In], as layers do.
+// Step makes a training step of a function f, which computes a loss, one number of a float dtype,
+// from a pass and the inputs of a run. The tensors that f makes belong to a scope that ends with
+// the run. f should take parameters by [nn.Param.In], as layers do.
 //
-// The function, and a [Rate], may ask [Optimizer.Updates], Params and Scale, and close a step.
-// What would wait for the step that runs is an error there: Update, State, nn.Save and nn.Load
-// with the optimiser, and runs and Bind of any step of it.
+// f, and a [Rate], may call [Optimizer.Updates], Params and Scale, and close a step. Calls that
+// would wait for the running step are errors there: Update, State, nn.Save and nn.Load with the
+// optimiser, and Run and Bind of any of its steps.
 func (o *Optimizer) Step(f func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor, opts ...StepOption) *Step {
 	s := &Step{o: o, f: f, steps: 1}
 	err := o.check("step")
@@ -145,7 +144,7 @@ func (o *Optimizer) Step(f func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tens
 	return s
 }
 
-// sum makes what gradients are added up in.
+// sum makes the tensors for sums of gradients.
 func (o *Optimizer) sum() error {
 	if err := o.turn.take(nil, "step"); err != nil {
 		return err
@@ -159,7 +158,7 @@ func (o *Optimizer) sum() error {
 	return nil
 }
 
-// check finds a step that is none, or whose options are bad.
+// check returns an error for a zero step or one with bad options.
 func (s *Step) check(op string) error {
 	if s == nil || s.o == nil {
 		return failure(op, errNone)
@@ -167,11 +166,10 @@ func (s *Step) check(op string) error {
 	return s.err
 }
 
-// Run is one step: the loss of the inputs, and the parameters updated by it. The loss is
-// that of the parameters before. Where there is an error nothing has changed: parameters,
-// moments, counts and buffers are what they were. A recorded step is not waited for, nor
-// is the update of others; who reads the loss waits for the step, and finds there what went
-// wrong in it.
+// Run runs one step: it computes the loss of the inputs and updates the parameters. The loss is
+// that of the parameters before the update. If it returns an error, nothing has changed:
+// parameters, moments, counts and buffers keep their values. Run does not wait for a recorded step,
+// nor for the update of any step. Reading the loss waits for the step and returns its errors.
 func (s *Step) Run(ctx context.Context, in ...*millrace.Tensor) (*millrace.Tensor, error) {
 	if err := s.check("step"); err != nil {
 		return nil, err
@@ -213,8 +211,8 @@ func (s *Step) Run(ctx context.Context, in ...*millrace.Tensor) (*millrace.Tenso
 	return loss, nil
 }
 
-// Close gives up what was recorded, and with it memory, when the run that is under way has
-// ended. It is harmless to call it twice.
+// Close frees the recordings and their memory after the current run has ended. Calling it twice is
+// harmless.
 func (s *Step) Close() {
 	if s.check("close") != nil {
 		return
@@ -228,12 +226,12 @@ func (s *Step) Close() {
 	})
 }
 
-// found is what a pass forward and backward gave.
+// found is the result of a forward and backward pass.
 type found struct {
 	loss  *millrace.Tensor
 	grads []*millrace.Tensor // by parameter, nil for those that the pass did not use
-	ok    *millrace.Tensor   // a Bool number: gradients are finite; nil where nobody asks
-	used  []*nn.Param        // what it used and did not change
+	ok    *millrace.Tensor   // a Bool number: gradients are finite; nil if not checked
+	used  []*nn.Param        // parameters that it used and did not change
 
 	// held are handles of the weights that it took gradients by, where the update goes on
 	// with them: to the engine they are one tensor then, which the new value can replace.
@@ -331,7 +329,7 @@ func (o *Optimizer) noneUsed() error {
 	return errAllFrozen
 }
 
-// own are those of the parameters that a pass follows which are the optimiser's.
+// own selects the followed parameters of a pass that belong to the optimiser.
 func (o *Optimizer) own(used []*nn.Param, handles []*millrace.Tensor) (params []*param, theirs []*millrace.Tensor) {
 	known := make(map[*nn.Param]*param, len(o.params))
 	for _, p := range o.params {
@@ -346,7 +344,7 @@ func (o *Optimizer) own(used []*nn.Param, handles []*millrace.Tensor) (params []
 	return params, theirs
 }
 
-// eager is a run that calls the function.
+// eager runs the step by calling the function.
 func (s *Step) eager(e ending, in []*millrace.Tensor) (loss *millrace.Tensor, has []bool, err error) {
 	err = s.on.Scope(func(sc *millrace.Scope) error {
 		x, err := s.backward(sc, in, nil)

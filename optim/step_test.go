@@ -11,8 +11,7 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// model is a small network with a weight that is used twice, one that is not, a buffer
-// and dropout.
+// model is a small network with a weight that is used twice, an unused one, a buffer and dropout.
 type model struct {
 	A, B, C, Unused *nn.Param
 	Mean            *nn.Param
@@ -47,14 +46,14 @@ func (m *model) loss(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
 	return x.Cast(in[1].DType()).Sub(in[1]).Square().Mean()
 }
 
-// batch is inputs of a step.
+// batch makes the inputs of a step.
 func batch(dev *millrace.Device, step, n int) []*millrace.Tensor {
 	x := millrace.NormalOn(dev, millrace.Float32, uint64(1000+step), n, 5)
 	y := millrace.NormalOn(dev, millrace.Float32, uint64(2000+step), n, 8)
 	return []*millrace.Tensor{x, y}
 }
 
-// all are the numbers of parameters and of what an optimiser keeps, bit for bit.
+// all returns the bits of parameters and of an optimiser's state.
 func all(t testing.TB, o *Optimizer, params []nn.Named) []string {
 	t.Helper()
 	var list []string
@@ -100,7 +99,7 @@ var optimisers = map[string]func(params []nn.Named, opts ...Option) *Optimizer{
 	"Adam": Adam, "AdamW": AdamW, "RMSProp": RMSProp, "Adagrad": Adagrad, "Lion": Lion, "LAMB": LAMB,
 }
 
-// train runs steps of batches of 6, the last of each three of 4.
+// train runs steps with batches of 6 rows; every third batch has 4.
 func train(t testing.TB, m *model, s *Step, from, to int) (losses []float32) {
 	t.Helper()
 	for i := from; i < to; i++ {
@@ -121,8 +120,8 @@ func train(t testing.TB, m *model, s *Step, from, to int) (losses []float32) {
 	return losses
 }
 
-// TestRecorded: eager and recorded steps have the same bits, and the second time that
-// inputs of a kind come nothing is recorded.
+// TestRecorded: eager and recorded steps have the same bits, and the second run with a kind of
+// inputs records nothing.
 func TestRecorded(t *testing.T) {
 	for name, make := range optimisers {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +158,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestOtherStream: a step may run on another stream than parameters were made on.
+// TestOtherStream: a step may run on another stream than the one that made the parameters.
 func TestOtherStream(t *testing.T) {
 	var want []string
 	for _, other := range []bool{false, true} {

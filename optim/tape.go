@@ -7,25 +7,25 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// tape is a step as it was recorded for some inputs.
+// tape is a step recorded for one kind of inputs.
 type tape struct {
 	rec *millrace.Recording
-	has []bool // which parameters had gradients
+	has []bool // parameters with gradients
 
-	// What it is for.
+	// The kind of run that it fits.
 	in     []kind
 	e      ending
-	sums   []bool // parameters with gradients from the steps before
+	sums   []bool // parameters with gradients from earlier steps
 	frozen []bool
 
-	// args are what the step uses and does not set, such as frozen weights, those of another
-	// optimiser, and all weights where gradients are only added up: a Recording would keep
-	// what they were when it was made.
+	// args are parameters that the step uses and does not set: frozen weights, those of another
+	// optimiser, and all weights if gradients are only added up. They must be arguments, because a
+	// Recording would keep the values that they had when it was made.
 	args []*nn.Param
-	more []*nn.Param // of those, what it turned out to use when it was recorded
+	more []*nn.Param // further ones, found while recording
 }
 
-// kind is what an input has to be like.
+// kind is the dtype and shape of an input.
 type kind struct {
 	dt    millrace.DType
 	shape []int
@@ -43,7 +43,7 @@ func (k *kind) fits(t *millrace.Tensor) bool {
 	return true
 }
 
-// fits reports whether the tape is for a run like this one.
+// fits reports whether the tape is for such a run.
 func (t *tape) fits(o *Optimizer, e ending, in []*millrace.Tensor) bool {
 	if t.e != e || len(in) != len(t.in) || e.steps > 1 && !slices.Equal(t.sums, o.progress.sums) {
 		return false
@@ -61,10 +61,10 @@ func (t *tape) fits(o *Optimizer, e ending, in []*millrace.Tensor) bool {
 	return true
 }
 
-// mostTapes is how many are kept.
+// mostTapes is the number of tapes that a step keeps.
 const mostTapes = 32
 
-// replay is a run that is recorded, or was before.
+// replay runs a step from its recording, and makes the recording at the first run.
 func (s *Step) replay(e ending, in []*millrace.Tensor) (loss *millrace.Tensor, has []bool, err error) {
 	t := s.tape(e, in)
 	args := make([]*millrace.Tensor, 0, len(s.o.groups)+len(t.args)+len(in))
@@ -86,7 +86,7 @@ func (s *Step) replay(e ending, in []*millrace.Tensor) (loss *millrace.Tensor, h
 	return out[0], t.has, nil
 }
 
-// tape finds a recorded step, or makes one that is recorded by its first run.
+// tape finds a recorded step, or makes one that its first run records.
 func (s *Step) tape(e ending, in []*millrace.Tensor) *tape {
 	o := s.o
 	for i := len(s.tapes) - 1; i >= 0; i-- {
@@ -147,7 +147,7 @@ func (s *Step) recorded(t *tape, sc *millrace.Scope, in []*millrace.Tensor) ([]*
 	return []*millrace.Tensor{f.loss}, nil
 }
 
-// unset are those that were used, are no arguments and are not set.
+// unset lists the parameters that were used, are no arguments and are not set.
 func (x *pass) unset(used, args []*nn.Param) []*nn.Param {
 	var list []*nn.Param
 	for _, p := range used {

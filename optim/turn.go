@@ -9,20 +9,20 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// turn lets one caller at a time use an optimiser: runs of its steps and updates come one
-// after another. Functions of the program, losses and rates, are called by whoever has the
-// turn. A call of them that asks for the turn again would wait for itself, and is an error.
+// turn lets one caller at a time use an optimiser: runs of its steps and updates come one after
+// another. The caller with the turn calls functions of the program, losses and rates. A call in
+// such a function that needs the turn again would wait for itself, and is an error.
 type turn struct {
 	mu     sync.Mutex
-	asking atomic.Bool // a function of the program's runs
+	asking atomic.Bool // a function of the program is running
 
-	leave sync.Mutex // of later
-	later []func()   // what is to be done when the turn ends
+	leave sync.Mutex // guards later
+	later []func()   // actions for the end of the turn
 }
 
 var errInside = errors.New("it is called by a Step's function, or by a Rate, while an optimiser waits for that to end: call it between steps")
 
-// take waits for the turn, which give ends, until ctx is done, if it is not nil.
+// take waits for the turn until ctx is done, if ctx is not nil. give ends the turn.
 func (t *turn) take(ctx context.Context, op string) error {
 	switch {
 	case t.mu.TryLock():
@@ -62,8 +62,8 @@ func (t *turn) give() {
 	t.mu.Unlock()
 }
 
-// soon calls f when it has the turn. Inside a function of the program that is at the end of
-// the turn at hand.
+// soon calls f with the turn. Inside a function of the program, f runs at the end of the current
+// turn.
 func (t *turn) soon(f func()) {
 	if t.take(nil, "") != nil {
 		t.leave.Lock()
@@ -75,7 +75,7 @@ func (t *turn) soon(f func()) {
 	f()
 }
 
-// ask calls a function of the program. The turn is the caller's.
+// ask calls a function of the program. The caller has the turn.
 //
 //go:noinline
 func (t *turn) ask(f func()) {
@@ -84,9 +84,9 @@ func (t *turn) ask(f func()) {
 	f()
 }
 
-// asks is what the stack calls ask.
+// asks is the name of ask in a stack trace.
 const asks = "github.com/millrace-go/millrace/optim.(*turn).ask"
 
-// isAsked reports that the caller was called by ask, of whichever turn: who waits for another
-// optimiser inside of one might be waited for by that.
+// isAsked reports whether ask of any turn is among the callers. A caller that waits for another
+// optimiser inside of one could be part of a cycle.
 func isAsked() bool { return operror.Within(asks) > 0 }

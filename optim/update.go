@@ -8,11 +8,11 @@ import (
 )
 
 // Update updates the parameters by gradients that the caller computed: one for each of
-// [Optimizer.Params], nil for a parameter that stays as it is. Gradients have their
-// parameter's shape, and are of a float dtype. With [LossScale] they are those of the loss
-// times [Optimizer.Scale]. It is recorded once and run from then on, so that a loop costs
-// little, and not waited for. Where there is an error nothing has changed; one that is met
-// later, as when memory runs out, is carried by the parameters.
+// [Optimizer.Params], nil for a parameter that stays unchanged. A gradient has its parameter's
+// shape and a float dtype. With [LossScale] the gradients are those of the loss times
+// [Optimizer.Scale]. The update is recorded once and then replayed, which makes later calls cheap;
+// Update does not wait for it. If it returns an error, nothing has changed. An error found later,
+// such as lack of memory, is carried by the parameters.
 func (o *Optimizer) Update(grads []*millrace.Tensor) error {
 	if err := o.check("update"); err != nil {
 		return err
@@ -37,21 +37,21 @@ func (o *Optimizer) Update(grads []*millrace.Tensor) error {
 	return nil
 }
 
-// ending is what is done with the gradients of a step.
+// ending says how a step's gradients are used.
 type ending struct {
-	last  bool // of the steps that are added up
-	steps int  // how many are
+	last  bool // this step completes the update
+	steps int  // number of steps so far in the sums, this one included
 }
 
-// end does it, in a Recording for each kind: which gradients there are, and which were
-// added up before. ok, where there is one, says that these gradients are finite.
+// end applies an ending, with a Recording for each kind: which gradients exist, and which were
+// summed before. ok, if not nil, says that these gradients are finite.
 func (o *Optimizer) end(on *millrace.Stream, e ending, grads []*millrace.Tensor, ok *millrace.Tensor) error {
 	in, err := o.rates(nil)
 	if err != nil {
 		return err
 	}
 	if e.steps > 1 {
-		ok = nil // of the sums it is asked again
+		ok = nil // the sums are checked instead
 	}
 	if ok != nil {
 		in = append(in, ok)
@@ -98,7 +98,7 @@ func (o *Optimizer) end(on *millrace.Stream, e ending, grads []*millrace.Tensor,
 	return err
 }
 
-// mostEnds is how many kinds of updates are kept recorded.
+// mostEnds is the number of kinds of updates whose recordings are kept.
 const mostEnds = 64
 
 func (o *Optimizer) remember(key string, rec *millrace.Recording) {
@@ -112,7 +112,7 @@ func (o *Optimizer) remember(key string, rec *millrace.Recording) {
 	o.ends[key] = rec
 }
 
-// bits are a list of bools as text.
+// bits writes a list of bools as text.
 func bits(list []bool) string {
 	b := make([]byte, len(list))
 	for i, is := range list {
@@ -124,7 +124,7 @@ func bits(list []bool) string {
 	return string(b)
 }
 
-// finish adds gradients to those of the steps before, or updates with their mean.
+// finish adds gradients to those of the earlier steps, or updates with their mean.
 func (x *pass) finish(e ending, sums []bool) error {
 	if e.steps > 1 {
 		x.add(e, sums)
@@ -137,8 +137,8 @@ func (x *pass) finish(e ending, sums []bool) error {
 	return x.end()
 }
 
-// add has the gradients be those of all steps so far, and keeps them unless they are used
-// at once.
+// add makes the gradients the sums over all steps so far, and stores them unless they are used at
+// once.
 func (x *pass) add(e ending, sums []bool) {
 	for i, g := range x.grads {
 		p := x.o.params[i]
@@ -159,5 +159,5 @@ func (x *pass) add(e ending, sums []bool) {
 			x.sets = append(x.sets, set{p.sum, x.temps.keep(to)})
 		}
 	}
-	x.ok = nil // it tells of this step's only
+	x.ok = nil // it covers this step only
 }

@@ -7,27 +7,27 @@ import (
 	"github.com/millrace-go/millrace/internal/handle"
 )
 
-// val is a tensor in a formula. What is made of it belongs to temps, so that values in the
-// midst of an update are given up behind it and not at the end of the step: wherever a
-// long step is cut, they need not be written.
+// val is a tensor in a formula. Results of its methods belong to temps, which releases intermediate
+// values right after an update instead of at the end of the step. If a long step is cut anywhere,
+// these values need not be written.
 type val struct {
 	t *millrace.Tensor
 	x *temps
 }
 
-// temps are tensors that are given up together.
+// temps are tensors that are released together.
 type temps struct{ list []*millrace.Tensor }
 
-// of is a tensor that is another's.
+// of makes a val of a tensor that temps does not own.
 func (x *temps) of(t *millrace.Tensor) val { return val{t, x} }
 
-// own is a tensor that is given up with the others.
+// own makes a val of a tensor that temps releases.
 func (x *temps) own(t *millrace.Tensor) val {
 	x.list = append(x.list, t)
 	return val{t, x}
 }
 
-// keep is a result, which is not given up.
+// keep takes a result out of temps.
 func (x *temps) keep(v val) *millrace.Tensor {
 	if k := slices.Index(x.list, v.t); k >= 0 {
 		x.list = slices.Delete(x.list, k, k+1)
@@ -35,7 +35,7 @@ func (x *temps) keep(v val) *millrace.Tensor {
 	return v.t
 }
 
-// end gives them up.
+// end releases the tensors.
 func (x *temps) end() {
 	for _, t := range x.list {
 		handle.Drop(t)
@@ -75,13 +75,13 @@ func (v val) ifElseOf(y val, s float64) val {
 	return v.x.own(millrace.WhereScalar(v.t, y.t, s))
 }
 
-// atOne is 1 where v is, and s elsewhere.
+// atOne is v where v is 1, and s elsewhere.
 func (v val) atOne(s float64) val { return v.x.own(v.t.EqScalar(1)).ifElseOf(v, s) }
 
-// ratio is v by u, or 1 where either is 0.
+// ratio is v/u, or 1 where either is 0.
 func (v val) ratio(u val) val { return v.above(0).and(u.above(0)).ifElseOf(v.div(u), 1) }
 
-// cast is v in a dtype.
+// cast is v in dtype dt.
 func (v val) cast(dt millrace.DType) val {
 	if v.t.DType() == dt {
 		return v

@@ -9,19 +9,19 @@ import (
 	"github.com/millrace-go/millrace/internal/handle"
 )
 
-// Uniform draws numbers of dtype Float32, uniform on [0, 1), others at each call, as the
-// context of a forward pass of package nn does.
+// Uniform draws Float32 numbers, uniform on [0, 1), different at each call. The Ctx of package nn
+// implements it.
 type Uniform interface {
 	Uniform(shape ...int) *millrace.Tensor
 }
 
-// RandomCrop moves each image of a batch (batch, channels, height, width) by up to padding
-// pixels in either direction, by another vector each: what a window of the image's size shows
-// that is laid at random on the image with a frame of padding zeros. Of a padding below 0,
-// and of a tensor that is no batch of images, the result carries [millrace.ErrShape].
+// RandomCrop shifts each image of a batch (batch, channels, height, width) by a random vector of up
+// to padding pixels in either direction: it cuts a window of the image's size at a random place
+// from the image with a frame of padding zeros (torchvision's RandomCrop). A padding below 0, or a
+// tensor that is no batch of images, gives [millrace.ErrShape].
 //
-// It is a gather on the device, and fuses with what is done to its result. It draws one tensor
-// of 2 numbers for an image.
+// It is a gather on the device, and fuses with ops on its result. It draws one tensor with 2
+// numbers for each image.
 func RandomCrop(r Uniform, x *millrace.Tensor, padding int) *millrace.Tensor {
 	if t := notImages("randomcrop", x); t != nil {
 		return t
@@ -33,22 +33,23 @@ func RandomCrop(r Uniform, x *millrace.Tensor, padding int) *millrace.Tensor {
 	var g garbage
 	defer g.release()
 	u := g.add(r.Uniform(2, n, 1, 1))
-	// Less than 2*padding+1, also rounded, as no u is above 1-2^-24.
+	// At most 2*padding, even after rounding, because u is at most 1-2^-24.
 	by := g.add(g.add(u.MulScalar(float64(2*padding + 1))).Cast(millrace.Int32))
 	rows := g.add(g.add(g.add(by.Slice(millrace.At(0))).Add(from(&g, x, -padding, h))).Unsqueeze(-1)) // (batch, 1, height, 1)
 	cols := g.add(g.add(g.add(by.Slice(millrace.At(1))).Add(from(&g, x, -padding, w))).Unsqueeze(-2)) // (batch, 1, 1, width)
 	at := g.add(g.add(rows.MulScalar(float64(w))).Add(cols))
-	// A place above or below the image is one before or behind its pixels; one beside it
-	// is in another row.
+	// A row above or below the image gives an index before or after the pixels, which IndexDrop
+	// turns into 0. A column beside the image would give an index in another row; the index is set
+	// to -1 instead.
 	in := g.add(g.add(cols.ClampScalar(0, float64(w-1))).Eq(cols))
 	index := g.add(g.add(millrace.WhereScalar(in, at, -1)).Reshape(n, 1, h*w))
 	flat := g.add(x.Reshape(n, c, h*w))
 	return g.add(flat.TakeAlong(index, 2, millrace.IndexDrop)).Reshape(n, c, h, w)
 }
 
-// RandomFlip turns about half of the images of a batch (batch, channels, height, width) from
-// left to right. Of a tensor that is no batch of images the result carries
-// [millrace.ErrShape]. It draws one number for an image.
+// RandomFlip mirrors about half of the images of a batch (batch, channels, height, width) from left
+// to right (torchvision's RandomHorizontalFlip). A tensor that is no batch of images gives
+// [millrace.ErrShape]. It draws one number for each image.
 func RandomFlip(r Uniform, x *millrace.Tensor) *millrace.Tensor {
 	if t := notImages("randomflip", x); t != nil {
 		return t
@@ -59,11 +60,11 @@ func RandomFlip(r Uniform, x *millrace.Tensor) *millrace.Tensor {
 	return millrace.Where(turned, g.add(x.Flip(-1)), x)
 }
 
-// Normalize brings each channel of a batch (batch, channels, …) to mean 0 and deviation 1, given
-// the channels' means and deviations: (x - mean) / std. Uint8 becomes Float32 on [0, 1] first,
-// by a division by 255; of floats the dtype stays; others carry [millrace.ErrDType]. Lists with
-// more or fewer elements than x has channels, and numbers that are not finite or a deviation
-// of 0, give a tensor that carries [millrace.ErrShape].
+// Normalize computes (x - mean) / std for each channel of a batch (batch, channels, …), given the
+// channels' means and deviations (torchvision's Normalize). Uint8 is first converted to Float32 on
+// [0, 1], by a division by 255; floats keep their dtype; other dtypes give [millrace.ErrDType]. The
+// lists must have one finite number for each channel, and no deviation may be 0; else the result
+// carries [millrace.ErrShape].
 func Normalize(x *millrace.Tensor, mean, std []float64) *millrace.Tensor {
 	const op = "normalize"
 	var g garbage
@@ -87,7 +88,7 @@ func Normalize(x *millrace.Tensor, mean, std []float64) *millrace.Tensor {
 	return g.add(x.Sub(perChannel(&g, x, mean))).Div(perChannel(&g, x, std))
 }
 
-// perChannel is a tensor that broadcasts to x, with a number for each channel.
+// perChannel makes a tensor with one number for each channel, which broadcasts to x.
 func perChannel(g *garbage, x *millrace.Tensor, v []float64) *millrace.Tensor {
 	f := make([]float32, len(v))
 	for k := range v {
@@ -102,7 +103,7 @@ func perChannel(g *garbage, x *millrace.Tensor, v []float64) *millrace.Tensor {
 	return t
 }
 
-// notImages is the result for what is no batch of images, else nil.
+// notImages returns the failed result for a tensor that is no batch of images, else nil.
 func notImages(op string, x *millrace.Tensor) *millrace.Tensor {
 	switch {
 	case x.Err() != nil:
@@ -119,12 +120,13 @@ func failed(op string, err error, x *millrace.Tensor) *millrace.Tensor {
 	return handle.Fail(op, err, []any{x}).(*millrace.Tensor)
 }
 
-// from counts n numbers up, where x is.
+// from makes the numbers first, first+1, … (n of them) on x's stream.
 func from(g *garbage, x *millrace.Tensor, first, n int) *millrace.Tensor {
 	return g.add(millrace.ArangeOn(x.Stream(), millrace.Int32, float64(first), float64(first+n), 1))
 }
 
-// garbage is what an op of several ops leaves: without a scope only the collector would find it.
+// garbage collects the intermediate tensors of an op made of ops. Outside of a scope only Go's
+// collector would release them.
 type garbage []*millrace.Tensor
 
 func (g *garbage) add(t *millrace.Tensor) *millrace.Tensor {

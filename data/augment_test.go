@@ -18,7 +18,7 @@ func drawing(r *nn.Random, sc *millrace.Scope) *nn.Ctx {
 	return nn.NewCtx(nn.CtxOptions{Random: r, Scope: sc})
 }
 
-// given are numbers in place of random ones.
+// given replaces random numbers by given ones.
 type given struct{ u []float32 }
 
 func (g given) Uniform(shape ...int) *millrace.Tensor { return millrace.FromSlice(g.u, shape...) }
@@ -32,7 +32,7 @@ func values[T millrace.Element](t testing.TB, x *millrace.Tensor) []T {
 	return v
 }
 
-// pixels are 1, 2, 3 and so on: none is a zero of the frame.
+// pixels returns 1, 2, 3 and so on; no pixel equals the zeros of the frame.
 func pixels(n, c, h, w int) ([]uint8, *millrace.Tensor) {
 	p := make([]uint8, n*c*h*w)
 	for i := range p {
@@ -41,7 +41,7 @@ func pixels(n, c, h, w int) ([]uint8, *millrace.Tensor) {
 	return p, millrace.FromSlice(p, n, c, h, w)
 }
 
-// crop is what RandomCrop must give for vectors dy, dx.
+// crop computes RandomCrop's result for the vectors dy, dx.
 func crop(p []uint8, n, c, h, w int, dy, dx []int) []uint8 {
 	out := make([]uint8, len(p))
 	for i := range n {
@@ -81,7 +81,7 @@ func TestRandomCrop(t *testing.T) {
 		if got, want := values[uint8](t, y), crop(p, n, c, h, w, dy, dx); !slices.Equal(got, want) {
 			t.Errorf("padding %d, by %v and %v:\n%v\nwant\n%v", pad, dy, dx, got, want)
 		}
-		// Floats, and what is not in order in memory.
+		// Floats, and pixels in another order in memory.
 		f := data.RandomCrop(given{u}, x.Cast(millrace.Float32).Flip(3), pad).Flip(3)
 		for i := range dx {
 			dx[i] = -dx[i]
@@ -92,7 +92,7 @@ func TestRandomCrop(t *testing.T) {
 	}
 }
 
-// Batches and images of nothing stay that.
+// TestAugmentEmpty: empty batches and images stay empty.
 func TestAugmentEmpty(t *testing.T) {
 	r := drawing(nn.NewRandom(1), nil)
 	for _, shape := range [][]int{{0, 3, 4, 4}, {2, 0, 4, 4}, {2, 3, 0, 4}, {2, 3, 4, 0}} {
@@ -188,8 +188,8 @@ func device(t testing.TB) *millrace.Device {
 	return d
 }
 
-// In a Recording each run moves and turns the images anew, by the numbers that it would
-// without one.
+// TestAugmentInRecording: in a Recording each run shifts and flips the images anew, by the same
+// numbers as without one.
 func TestAugmentInRecording(t *testing.T) {
 	const n, runs = 6, 5
 	_, x := pixels(n, 3, 8, 8)
@@ -234,8 +234,8 @@ func TestAugmentInRecording(t *testing.T) {
 	}
 }
 
-// Pixels are moved, turned and normalised in one kernel: what is before it computes a place for
-// each pixel of an image, and numbers for each image.
+// TestAugmentFuses: pixels are shifted, flipped and normalised in one kernel. The kernels before it
+// compute only an index for each pixel of an image, and some numbers for each image.
 func TestAugmentFuses(t *testing.T) {
 	dev, err := millrace.Open("cpu:threads=1,explore=wait")
 	if err != nil {
@@ -255,13 +255,13 @@ func TestAugmentFuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := dev.Stats()
-	// Pixels are read as bytes, once straight and once turned, and written as floats once.
+	// Pixels are read as bytes, once straight and once flipped, and written as floats once.
 	if k, wrote := s.Kernels-before.Kernels, s.Runtime.BytesWritten-before.Runtime.BytesWritten; s.Segments-before.Segments != 1 || k > 6 || wrote > 4*n*(c+1)*h*w+1<<12 {
 		t.Errorf("%d segments, %d kernels, %d bytes written", s.Segments-before.Segments, k, wrote)
 	}
 }
 
-// Outside of a scope, too, what is computed on the way is given up with the op.
+// TestAugmentLeavesNothing: intermediate results are released with the op, also outside of a scope.
 func TestAugmentLeavesNothing(t *testing.T) {
 	dev, err := millrace.Open("cpu:cache=off,compile=off,explore=wait")
 	if err != nil {

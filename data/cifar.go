@@ -10,21 +10,21 @@ import (
 	"github.com/millrace-go/millrace/internal/sniff"
 )
 
-// CIFAR10 opens binary files of CIFAR-10, such as data_batch_1.bin to data_batch_5.bin, one
-// behind another. Images are X: Uint8 of shape (3, 32, 32), red, green and blue. Labels are
-// Y: Int32, below 10; a record with another one cannot be read. Files are read record by
-// record and stay open while the source is in use; the collector closes them.
+// CIFAR10 opens binary files of CIFAR-10, such as data_batch_1.bin to data_batch_5.bin, as one
+// source. Images are X: Uint8 of shape (3, 32, 32), red, green and blue. Labels are Y: Int32, below
+// 10; a record with another label is an error when it is read. Files are read record by record and
+// stay open while the source is in use; the collector closes them.
 func CIFAR10(files ...string) (Source, error) {
 	return openCIFAR(files, []cifarLabel{{"label", 10}}, []int{0})
 }
 
-// CIFAR100 opens binary files of CIFAR-100, train.bin or test.bin, otherwise as [CIFAR10]. Y
-// is the class, below 100, and a third field is its group, below 20.
+// CIFAR100 opens binary files of CIFAR-100, train.bin or test.bin, otherwise like [CIFAR10]. Y is
+// the class, below 100, and a third field is the class's group, below 20.
 func CIFAR100(files ...string) (Source, error) {
 	return openCIFAR(files, []cifarLabel{{"group", 20}, {"label", 100}}, []int{1, 0})
 }
 
-// cifarLabel is a byte in front of an image.
+// cifarLabel is a byte before an image.
 type cifarLabel struct {
 	name    string
 	classes int
@@ -37,8 +37,8 @@ type cifar struct {
 	path   string
 	data   io.ReaderAt
 	n      int
-	labels []cifarLabel // as they lie in the file
-	order  []int        // of them, as fields
+	labels []cifarLabel // in the order of the file
+	order  []int        // indices of labels, in the order of the fields
 }
 
 func openCIFAR(files []string, labels []cifarLabel, order []int) (Source, error) {
@@ -84,7 +84,7 @@ func newCIFAR(path string, data io.ReaderAt, size int64, labels []cifarLabel, or
 		err := bad("%w: record %d is cut off: %d of %d bytes", io.ErrUnexpectedEOF, size/record, size%record, record)
 		return nil, sniff.With(err, sniff.Head(data))
 	}
-	if head := sniff.Head(data); len(head) > 0 && int(head[0]) >= labels[0].classes { // or else it begins with a label
+	if head := sniff.Head(data); len(head) > 0 && int(head[0]) >= labels[0].classes { // else it begins with a label
 		if why := sniff.Explain(head); why != "" {
 			return nil, bad("no file of CIFAR: %s", why)
 		}
@@ -103,7 +103,7 @@ func (s *cifar) Fields() []Field {
 }
 
 func (s *cifar) Read(i int, dst []any) error {
-	var head [2]byte // there are no more labels
+	var head [2]byte // no format has more labels
 	labels := head[:len(s.labels)]
 	at := int64(i) * int64(len(labels)+cifarPixels)
 	if n, err := s.data.ReadAt(labels, at); n < len(labels) {

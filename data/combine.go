@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Subset is those records of a source that the indices name, in their order. One that is
-// not there is an error. The list is not copied and must not change any more.
+// Subset is the records of a source with these indices, in their order. An index out of range is an
+// error. The list is not copied and must not change.
 func Subset(src Source, indices []int) (Source, error) {
 	n := src.Len()
 	if k := slices.IndexFunc(indices, func(i int) bool { return i < 0 || i >= n }); k >= 0 {
@@ -28,10 +28,9 @@ type subset struct {
 func (s *subset) Len() int                    { return len(s.indices) }
 func (s *subset) Read(i int, dst []any) error { return s.Source.Read(s.indices[i], dst) }
 
-// Split deals the records of a source out to two: a fraction of them, rounded to a whole
-// number, to the first and the others to the second, as for training and validation. Which
-// ones depends on the seed and on the number of records only. In both they have the order
-// that they had.
+// Split divides a source in two, as for training and validation: the first part gets a fraction of
+// the records, rounded to a whole number. The choice depends on the seed and the number of records
+// only. Both parts keep the order of the source. A fraction outside [0, 1] is an error.
 func Split(src Source, fraction float64, seed uint64) (first, rest Source, err error) {
 	if !(fraction >= 0 && fraction <= 1) {
 		return nil, nil, fmt.Errorf("data: split: the fraction %v is not within [0, 1]", fraction)
@@ -53,8 +52,8 @@ func Split(src Source, fraction float64, seed uint64) (first, rest Source, err e
 	return &subset{src, a}, &subset{src, b}, nil
 }
 
-// Concat is the records of several sources, one source after another: of the files of a data
-// set, say. Their fields have to have equal dtypes and shapes.
+// Concat is the records of several sources, one source after another, as for the files of one data
+// set. Their fields must have equal dtypes and shapes.
 func Concat(sources ...Source) (Source, error) {
 	if len(sources) == 0 {
 		return nil, fmt.Errorf("data: concat: no sources")
@@ -76,7 +75,7 @@ func Concat(sources ...Source) (Source, error) {
 
 type concat struct {
 	sources []Source
-	ends    []int // of each source: the number behind its last record
+	ends    []int // by source: the index after its last record
 }
 
 func (s *concat) Len() int        { return s.ends[len(s.ends)-1] }
@@ -93,8 +92,8 @@ func (s *concat) Read(i int, dst []any) error {
 	return nil
 }
 
-// Zip is sources of equal length side by side: record i has the fields of all their records
-// i, in turn.
+// Zip puts sources of equal length side by side: record i has the fields of all their records i,
+// source by source.
 func Zip(sources ...Source) (Source, error) {
 	s := &zip{sources: slices.Clone(sources)}
 	for k, src := range sources {
@@ -128,9 +127,9 @@ func (s *zip) Read(i int, dst []any) error {
 	return nil
 }
 
-// Map is a source whose records a function makes of those of another one: in has the other
-// one's fields, out those given here, each as in [Source]. The loader's workers call it,
-// several at once. For work on whole batches use tensor ops.
+// Map makes each record from one of another source by a function f: in has the fields of src, out
+// those of fields, each as in [Source]. The loader's workers call f concurrently. For work on whole
+// batches use tensor ops.
 func Map(src Source, fields []Field, f func(i int, in, out []any) error) (Source, error) {
 	if err := checkFields(fields, 0); err != nil {
 		return nil, fmt.Errorf("data: map: %w", err)

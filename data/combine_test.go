@@ -23,7 +23,7 @@ func source(t testing.TB) func(s data.Source, err error) data.Source {
 	}
 }
 
-// all is every record, as text.
+// all returns every record, as text.
 func all(t testing.TB, s data.Source) string {
 	t.Helper()
 	var list []string
@@ -56,7 +56,7 @@ func TestFromColumns(t *testing.T) {
 	}
 }
 
-// Every dtype goes through a loader and back.
+// TestFromTensors: every dtype goes through a loader and back.
 func TestFromTensors(t *testing.T) {
 	dev := device(t)
 	for _, dt := range []millrace.DType{
@@ -115,7 +115,7 @@ func TestCombine(t *testing.T) {
 	if err := z.Read(1, room(z)); err == nil || err.Error() != "zero" {
 		t.Error(err)
 	}
-	// The record that a part names stays what it is.
+	// An error keeps the index in the part.
 	whole := source(t)(data.Concat(double, double))
 	err := whole.Read(4, room(whole))
 	if re, ok := errors.AsType[*data.RecordError](err); !ok || re.Record != 1 {
@@ -138,7 +138,7 @@ func TestCombine(t *testing.T) {
 	}
 }
 
-// Map's function has memory of its own while it runs.
+// TestMapInParallel: concurrent calls of Map's function have separate memory.
 func TestMapInParallel(t *testing.T) {
 	s := source(t)(data.Map(&counting{n: 1000}, []data.Field{{Name: "x", DType: millrace.Float32}}, func(i int, in, out []any) error {
 		x, y := in[0].([]float32), in[1].([]int64)

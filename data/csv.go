@@ -13,79 +13,79 @@ import (
 	"github.com/millrace-go/millrace/internal/sniff"
 )
 
-// CSVOptions say what is in a file of comma-separated values. The zero value is for numbers
-// only, without a line of names. A column is named by its name in the header, or by its number
-// from 0, or from the end where that is negative ("-1" is the last).
+// CSVOptions describe a file of comma-separated values. The zero value is for numbers only, without
+// a line of names. A column is named by its name in the header, or by its number: from 0, or from
+// the end if negative ("-1" is the last).
 type CSVOptions struct {
 	Header  bool // the first line has the columns' names
 	Comma   rune // between values; 0: a comma
-	Comment rune // lines that begin with it are left out; 0: none
+	Comment rune // lines that begin with it are ignored; 0: none
 
-	// Columns are those of X, in this order; nil: all but Label's or Target's. Others are not
-	// looked at.
+	// Columns are the columns of X, in this order; nil: all but that of Label or Target. Other
+	// columns are ignored.
 	Columns []string
-	// Label is the column of the class. It becomes Y: Int32. Without it, and without Target,
-	// there is no Y.
+	// Label is the column of the class, which becomes Y: Int32. Without Label and Target there is
+	// no Y.
 	Label string
-	// Classes is the number of classes, at most 2^31-1: labels are whole numbers below it. With
-	// 0 they are texts, and a class's number is its place among all texts, sorted: see [Table].
+	// Classes is the number of classes, at most 2^31-1: labels are whole numbers below it. With 0
+	// labels are texts, and a class's number is its index among all texts, sorted: see [Table].
 	Classes int
-	// Target, in place of Label, is the column of a number to be predicted, which becomes Y:
-	// Float32.
+	// Target is the column of a number to be predicted, which becomes Y: Float32. It excludes
+	// Label.
 	Target string
 
-	// Missing says what becomes of missing values: of empty ones, NaN, and the texts of NA, such
-	// as "NA" or "?". Without it they are errors.
+	// Missing says how to treat missing values: empty ones, NaN, and the texts in NA, such as "NA"
+	// or "?". By default they are errors.
 	Missing Missing
 	NA      []string
-	// Categories are columns of texts. Each becomes as many columns of 0 and 1 as it has texts,
-	// at most 65,536, sorted, and called after both: "colour=red".
+	// Categories are columns of texts. Each becomes one column of 0 and 1 for each of its texts, at
+	// most 65,536, in sorted order. Their names consist of both: "colour=red".
 	Categories []string
-	// Dates are columns of dates by their layout, as time.Parse has it. They become days since
-	// the beginning of 1970, with fractions: to some minutes, as Float32.
+	// Dates maps columns of dates to their layouts, as in time.Parse. They become days since the
+	// beginning of 1970, with fractions; as Float32 they are exact to some minutes.
 	Dates map[string]string
-	// Like is a table that was read before, as that of training is when one for tests is read:
-	// its categories and classes are used, of which others are errors, and its means.
+	// Like is a table that was read before, usually that of the training data. Its categories,
+	// classes and means are used; other texts are errors.
 	Like *Table
 
-	// Shape of X in one record, which has an element for each of its columns, in their order;
-	// nil: one dimension.
+	// Shape is the shape of X in one record, with one element for each column, in their order; nil:
+	// one dimension.
 	Shape []int
 }
 
-// Missing says what becomes of the values that a table lacks.
+// Missing says how to treat missing values.
 type Missing uint8
 
 const (
 	MissingError Missing = iota // reading ends with an error
-	MissingNaN                  // they are NaN
-	MissingMean                 // they are the mean of the column's other values; of categories the shares
-	MissingSkip                 // the line is left out
+	MissingNaN                  // they become NaN
+	MissingMean                 // they become the mean of the column's other values; for categories the shares of the texts
+	MissingSkip                 // the line is skipped
 )
 
-// Table is a file of comma-separated values. X is Float32.
+// Table is a file of comma-separated values as a [Source]. X is Float32.
 type Table struct {
-	Columns []string            // names of the columns in X: those of the header, else their numbers
-	Classes []string            // the texts that are classes, by their numbers; nil where labels are numbers
-	Texts   map[string][]string // those of each column of Categories, in the order of their columns in X
-	Skipped int                 // lines that MissingSkip left out
+	Columns []string            // names of the columns of X: those of the header, else numbers
+	Classes []string            // the texts of classes, by class number; nil if labels are numbers
+	Texts   map[string][]string // the texts of each column of Categories, in the order of their columns in X
+	Skipped int                 // number of lines that MissingSkip skipped
 
 	path   string
 	opt    CSVOptions
 	cols   []column
-	y      int // the place of Y among a line's values; -1: none
+	y      int // index of Y among a line's values; -1: none
 	x, out Field
-	values []float32 // by line, then by cols; of a category the number of its text; NaN: missing
+	values []float32 // by line, then by cols; for a category the number of the text; NaN: missing
 	labels []int32
 	target []float32
-	means  []float32 // of the columns in X, where MissingMean asked for them
+	means  []float32 // of the columns of X, if MissingMean needs them
 	n      int
 }
 
-// CSV reads a table from a file and holds it in memory. A value that is no number, a label out
-// of range, a missing value, and a line with more or fewer values than the first are errors that
-// name the line and the column. Numbers are decimal, as 12, -0.5, 1e-3 or inf: 1_000, 0x10 and
-// "1,000" are none.
+// CSV reads a table from a file and holds it in memory. Invalid numbers, labels out of range,
+// missing values, and lines with more or fewer values than the first are errors that name the line
+// and the column. Numbers are decimal, as 12, -0.5, 1e-3 or inf; 1_000, 0x10 and "1,000" are
+// invalid.
 func CSV(path string, opt CSVOptions) (*Table, error) {
 	f, err := sniff.Open(path)
 	if err != nil {
@@ -95,7 +95,7 @@ func CSV(path string, opt CSVOptions) (*Table, error) {
 	return ReadCSV(f, path, opt)
 }
 
-// ReadCSV is [CSV] of what is no file, or none yet. The name is for messages.
+// ReadCSV is [CSV] for any reader. name is used in messages.
 func ReadCSV(r io.Reader, name string, opt CSVOptions) (*Table, error) {
 	t, err := readCSV(r, name, opt)
 	if err != nil {
@@ -113,11 +113,11 @@ func readCSV(r io.Reader, path string, opt CSVOptions) (*Table, error) {
 	}
 	t := &Table{path: path, opt: opt, y: -1}
 	in := bufio.NewReader(r)
-	head, _ := in.Peek(sniff.Len) // an error comes again below
+	head, _ := in.Peek(sniff.Len) // an error repeats below
 	if why := sniff.NotTable(head); why != "" {
 		return nil, bad("no table: %s", why)
 	}
-	if mark, err := in.Peek(3); err == nil && string(mark) == "\ufeff" { // as spreadsheets write it
+	if mark, err := in.Peek(3); err == nil && string(mark) == "\ufeff" { // spreadsheets write it
 		in.Discard(3)
 	}
 	lines := csv.NewReader(in)
@@ -165,7 +165,7 @@ func readCSV(r io.Reader, path string, opt CSVOptions) (*Table, error) {
 	return t, t.finish(texts)
 }
 
-// check finds options that do not go together.
+// check finds options that exclude each other.
 func (o *CSVOptions) check() error {
 	switch {
 	case o.Label != "" && o.Target != "":
@@ -178,13 +178,13 @@ func (o *CSVOptions) check() error {
 	return nil
 }
 
-// fault is what is wrong with the record after those that were read.
+// fault is an error of the record after those already read.
 func (t *Table) fault(err error) error { return &RecordError{t.path, t.n + t.Skipped, err} }
 
-// Len is the number of lines with values.
+// Len is the number of records: lines with values that were not skipped.
 func (t *Table) Len() int { return t.n }
 
-// Fields are X, and Y where there is a label or a target.
+// Fields are X, and Y if there is a label or a target.
 func (t *Table) Fields() []Field {
 	if t.y < 0 {
 		return []Field{t.x}
@@ -192,7 +192,7 @@ func (t *Table) Fields() []Field {
 	return []Field{t.x, t.out}
 }
 
-// Read gives a line's values.
+// Read returns the values of line i.
 func (t *Table) Read(i int, dst []any) error {
 	t.record(i, dst[0].([]float32))
 	switch {
@@ -205,7 +205,7 @@ func (t *Table) Read(i int, dst []any) error {
 	return nil
 }
 
-// shaped makes X's field of its columns.
+// shaped makes the field X from its columns.
 func (t *Table) shaped() error {
 	t.x = Field{"x", millrace.Float32, slices.Clone(t.opt.Shape)}
 	if t.opt.Shape == nil {
@@ -220,5 +220,5 @@ func (t *Table) shaped() error {
 	return nil
 }
 
-// trimmed is a value without spaces around it.
+// trimmed removes spaces around a value.
 func trimmed(text string) string { return strings.TrimSpace(text) }

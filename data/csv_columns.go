@@ -13,19 +13,19 @@ import (
 
 const (
 	maxClasses = math.MaxInt32
-	maxTexts   = 1 << 16 // of a column: each becomes a column
+	maxTexts   = 1 << 16 // of one column of categories: each text becomes a column
 )
 
-// column is one of the file's that X has.
+// column is a column of the file that X uses.
 type column struct {
-	at       int // among a line's values
+	at       int // index among a line's values
 	name     string
 	category bool
-	texts    []string // of a category, sorted
-	layout   string   // of dates
+	texts    []string // texts of a category, sorted
+	layout   string   // layout of dates
 }
 
-// choose finds the columns in the first line, and names all of that line's.
+// choose finds the columns in the first line, and returns the names of all columns of that line.
 func (t *Table) choose(line []string) (names []string, err error) {
 	for k, name := range line {
 		if !t.opt.Header {
@@ -69,7 +69,7 @@ func (t *Table) choose(line []string) (names []string, err error) {
 		t.out.DType = millrace.Float32
 	}
 	if len(t.opt.Categories) > 0 {
-		return names, nil // how many columns X has is known in the end
+		return names, nil // finish determines the columns of X
 	}
 	for _, c := range t.cols {
 		t.Columns = append(t.Columns, c.name)
@@ -77,7 +77,7 @@ func (t *Table) choose(line []string) (names []string, err error) {
 	return names, t.shaped()
 }
 
-// kinds says which columns are categories and dates.
+// kinds marks the columns of categories and dates.
 func (t *Table) kinds(names []string) error {
 	of := func(which, what string) (*column, error) {
 		k, err := find(names, which)
@@ -112,7 +112,7 @@ func (t *Table) kinds(names []string) error {
 	return nil
 }
 
-// find is the place of a column that is named by its name or number.
+// find returns the index of a column given by its name or number.
 func find(names []string, which string) (int, error) {
 	if k := slices.Index(names, which); k >= 0 {
 		if slices.Contains(names[k+1:], which) {
@@ -130,8 +130,8 @@ func find(names []string, which string) (int, error) {
 	return k, nil
 }
 
-// finish makes X and Y of what was read: it sorts texts, makes columns of categories, and
-// puts means where values are missing.
+// finish makes X and Y from the values: it sorts texts, makes the columns of categories, and fills
+// in means for missing values.
 func (t *Table) finish(texts textIDs) error {
 	like := t.opt.Like
 	if t.opt.Label != "" && t.opt.Classes == 0 {
@@ -158,8 +158,8 @@ func (t *Table) finish(texts textIDs) error {
 	return nil
 }
 
-// spread names a column for each text of each category, and numbers texts by their order.
-// What X has in these columns is made when a record is read.
+// spread names a column for each text of each category, and renumbers texts by their order. Read
+// computes the values of these columns.
 func (t *Table) spread(texts textIDs) {
 	t.Texts = map[string][]string{}
 	for k := range t.cols {
@@ -184,8 +184,8 @@ func (t *Table) spread(texts textIDs) {
 	}
 }
 
-// fill finds the means of X's columns, of which those of a category's are the shares of its
-// texts, and puts them where numbers are missing.
+// fill computes the means of X's columns, or takes them from Like, and puts them in place of
+// missing numbers. The mean of a category's column is the share of its text.
 func (t *Table) fill() error {
 	if like := t.opt.Like; like != nil && like.means != nil {
 		t.means = like.means
@@ -196,10 +196,10 @@ func (t *Table) fill() error {
 			}
 		}
 	}
-	at := 0 // in X
+	at := 0 // index in X
 	for k, c := range t.cols {
 		if c.category {
-			at += len(c.texts) // Read has the shares
+			at += len(c.texts) // Read writes the shares
 			continue
 		}
 		for i := k; i < len(t.values); i += len(t.cols) {
@@ -212,7 +212,7 @@ func (t *Table) fill() error {
 	return nil
 }
 
-// mean adds that of a column, or the shares of its texts.
+// mean appends the mean of a column, or the shares of its texts.
 func (t *Table) mean(k int) error {
 	c, sum, n := t.cols[k], 0.0, 0
 	counts := make([]int, len(c.texts))
@@ -239,7 +239,7 @@ func (t *Table) mean(k int) error {
 	return nil
 }
 
-// record writes a line's values as X has them.
+// record writes a line's values into X.
 func (t *Table) record(i int, x []float32) {
 	line := t.values[i*len(t.cols) : (i+1)*len(t.cols)]
 	at := 0

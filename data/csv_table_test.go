@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/data"
 )
 
-// houses has gaps, categories, dates and a column that is left out.
+// houses has missing values, categories, dates and an unused column.
 const houses = `id,area,kind,built,price
 a1,50,flat,1970-01-02,10
 a2,,house,1970-01-11,20
@@ -19,7 +19,7 @@ a4,90,,1969-12-31,40
 a5,30,hut,1970-01-01T,50
 `
 
-// table reads the first four or so lines of houses.
+// table reads a text with a header.
 func table(text string, opt data.CSVOptions) (*data.Table, error) {
 	opt.Header = true
 	return data.ReadCSV(strings.NewReader(text), "houses.csv", opt)
@@ -92,7 +92,7 @@ func TestCSVDates(t *testing.T) {
 	}
 }
 
-// TestCSVSkipped: lines that are left out are counted, and line numbers in errors stay right.
+// TestCSVSkipped: skipped lines are counted, and line numbers in errors stay right.
 func TestCSVSkipped(t *testing.T) {
 	o := data.CSVOptions{Columns: []string{"area"}, Label: "kind", Missing: data.MissingSkip}
 	s, err := table(houses, o)
@@ -111,7 +111,7 @@ func TestCSVSkipped(t *testing.T) {
 	}
 }
 
-// TestCSVLike: a table for tests has the columns, means and classes of that of training.
+// TestCSVLike: a test table has the columns, means and classes of the training table.
 func TestCSVLike(t *testing.T) {
 	o := data.CSVOptions{Columns: []string{"area", "kind"}, Categories: []string{"kind"}, Missing: data.MissingMean, Label: "id"}
 	train, err := table(houses, o)
@@ -141,7 +141,7 @@ func TestCSVLike(t *testing.T) {
 	}
 }
 
-// TestCSVNumbers: what is a number, and what is not.
+// TestCSVNumbers: valid and invalid numbers.
 func TestCSVNumbers(t *testing.T) {
 	for text, want := range map[string]float32{
 		"1": 1, "-1.5": -1.5, "+2": 2, ".5": 0.5, "5.": 5, "1e3": 1000, "1E-2": 0.01, " 7 ": 7, "0007": 7, "-0": 0, "inf": float32(math.Inf(1)), "-Infinity": float32(math.Inf(-1)), "\"8\"": 8,
@@ -175,7 +175,7 @@ func TestCSVNumbers(t *testing.T) {
 	}
 }
 
-// TestCSVNames: a name that two columns have says nothing.
+// TestCSVNames: a name of two columns is ambiguous.
 func TestCSVNames(t *testing.T) {
 	text := "a,b,a\n1,2,3\n"
 	if _, err := table(text, columns("a")); err == nil || !strings.Contains(err.Error(), "several columns are called") {

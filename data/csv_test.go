@@ -17,7 +17,7 @@ func TestCSV(t *testing.T) {
 		text   string
 		opt    data.CSVOptions
 		fields string
-		second string // of the records
+		second string // the second record
 		more   string
 	}{
 		"numbers": {"1,2,3\n4,5.5,-6e3\n", data.CSVOptions{}, "[x float32[3]]", "4 5.5 -6000", "[0 1 2] []"},
@@ -53,7 +53,7 @@ func TestBadCSV(t *testing.T) {
 	for name, c := range map[string]struct {
 		text   string
 		opt    data.CSVOptions
-		record int // -1: none is named
+		record int // -1: the error names none
 		want   string
 	}{
 		"empty":          {"", data.CSVOptions{}, -1, "no records"},
@@ -99,7 +99,7 @@ func TestBadCSV(t *testing.T) {
 	}
 }
 
-// The digits, as a program that learns from them begins.
+// TestDigits reads the digits as a training program does.
 func TestDigits(t *testing.T) {
 	digits, err := data.CSV("testdata/digits.csv", data.CSVOptions{Comment: '#', Label: "-1", Classes: 10, Shape: []int{1, 8, 8}})
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// textIDs numbers the texts of columns of categories, and of the label, by their first
-// appearance.
+// textIDs numbers the texts of columns of categories, and of the label, in the order of their first
+// occurrence.
 type textIDs map[int]map[string]int32
 
-// labelColumn is the label's key: it is no place of a column.
+// labelColumn is the label's key; no column has this index.
 const labelColumn = -1
 
-// id is a text's number. Where known is not nil there are no other texts than its own, and
-// the number is the place in it.
+// id returns a text's number. If known is not nil, only its texts are allowed, and the number is
+// the index in it.
 func (ids textIDs) id(column int, text string, known []string) (int32, error) {
 	list := ids[column]
 	if list == nil {
@@ -44,7 +44,7 @@ func (ids textIDs) id(column int, text string, known []string) (int32, error) {
 	return id, nil
 }
 
-// sorted lists a column's texts, and gives the place of each by its number.
+// sorted lists a column's texts, and returns for each number its index in the list.
 func (ids textIDs) sorted(column int, list *[]string) []int32 {
 	*list = slices.Sorted(maps.Keys(ids[column]))
 	place := make([]int32, len(*list))
@@ -54,12 +54,12 @@ func (ids textIDs) sorted(column int, list *[]string) []int32 {
 	return place
 }
 
-// missing reports a text that stands for no value.
+// missing reports whether a text stands for a missing value.
 func (t *Table) missing(text string) bool {
 	return text == "" || strings.EqualFold(text, "nan") || slices.Contains(t.opt.NA, text)
 }
 
-// line takes a line's values. An error is of the value at a place.
+// line stores a line's values. On an error, at is the index of the bad value.
 func (t *Table) line(line []string, texts textIDs) (at int, err error) {
 	if t.opt.Missing == MissingSkip && t.lacks(line) {
 		t.Skipped++
@@ -81,7 +81,7 @@ func (t *Table) line(line []string, texts textIDs) (at int, err error) {
 	return 0, nil
 }
 
-// lacks reports a line without one of the values that are asked for.
+// lacks reports whether one of the line's needed values is missing.
 func (t *Table) lacks(line []string) bool {
 	return t.y >= 0 && t.missing(trimmed(line[t.y])) ||
 		slices.ContainsFunc(t.cols, func(c column) bool { return t.missing(trimmed(line[c.at])) })
@@ -89,7 +89,7 @@ func (t *Table) lacks(line []string) bool {
 
 var nan = float32(math.NaN())
 
-// value is a number of X, the number of a text of a category, or NaN where it is missing.
+// value returns a number of X, the number of a category's text, or NaN for a missing value.
 func (t *Table) value(c column, text string, texts textIDs) (float32, error) {
 	if t.missing(text) {
 		if t.opt.Missing == MissingError {
@@ -118,7 +118,7 @@ func (t *Table) value(c column, text string, texts textIDs) (float32, error) {
 	return t.number(text)
 }
 
-// number is a decimal number as Float32.
+// number parses a decimal number as Float32.
 func (t *Table) number(text string) (float32, error) {
 	if !decimal(text) {
 		return 0, fmt.Errorf("%q is no number%s", text, t.hint(text))
@@ -133,7 +133,7 @@ func (t *Table) number(text string) (float32, error) {
 	return float32(v), nil
 }
 
-// hint says what may be meant by a text that is no number.
+// hint suggests the cause of an invalid number.
 func (t *Table) hint(text string) string {
 	switch {
 	case t.n == 0 && t.Skipped == 0 && !t.opt.Header:
@@ -148,8 +148,8 @@ func (t *Table) hint(text string) string {
 	return ""
 }
 
-// decimal reports a number as people and programs write it to files: digits with a point and
-// an exponent, or an infinity.
+// decimal reports whether a text is a decimal number: digits with an optional point and exponent,
+// or an infinity.
 func decimal(text string) bool {
 	s := strings.TrimLeft(text, "+-")
 	if len(text)-len(s) > 1 {
@@ -184,7 +184,7 @@ func decimal(text string) bool {
 	return s == ""
 }
 
-// result takes a value of Y.
+// result stores a value of Y.
 func (t *Table) result(text string, texts textIDs) error {
 	if t.missing(text) && (t.opt.Label == "" || t.opt.Classes == 0) {
 		return fmt.Errorf("%q: the value of Y is missing; MissingSkip leaves such lines out", text)

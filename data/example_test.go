@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// Digits are split, shuffled, and come in batches. What a record is made of is the choice of
-// who reads the file: here images of one channel, and the class as a number.
+// Digits are split, shuffled, and returned in batches. The options of the reader decide the form of
+// a record: here images of one channel, and the class as a number.
 func Example() {
 	digits, err := data.CSV("testdata/digits.csv", data.CSVOptions{Comment: '#', Label: "-1", Classes: 10, Shape: []int{1, 8, 8}})
 	if err != nil {
@@ -94,8 +94,8 @@ func ExampleWindows() {
 	// [4 6] "o be, " " be, o"
 }
 
-// Moved, turned and normalised on the device, in a step of training or as here: the numbers
-// for it come from the context of nn's forward pass.
+// Images are shifted, flipped and normalised on the device, in a training step or as here. The
+// random numbers come from the context of nn's forward pass.
 func ExampleRandomCrop() {
 	c := nn.NewCtx(nn.CtxOptions{Random: nn.NewRandom(1)})
 	images := millrace.Ones(millrace.Uint8, 16, 3, 32, 32).MulScalar(255)

@@ -29,7 +29,7 @@ func write(t testing.TB, name string, content []byte) string {
 	return path
 }
 
-// idx makes a file's bytes.
+// idx makes the bytes of an IDX file.
 func idx(kind byte, dims []uint32, elems any) []byte {
 	b := []byte{0, 0, kind, byte(len(dims))}
 	for _, d := range dims {
@@ -50,7 +50,7 @@ func zipped(b []byte) []byte {
 	return out.Bytes()
 }
 
-// room is memory for a record.
+// room allocates memory for a record.
 func room(s data.Source) []any {
 	var dst []any
 	for _, f := range s.Fields() {
@@ -78,7 +78,7 @@ func room(s data.Source) []any {
 	return dst
 }
 
-// record is what a source reads, as text.
+// record returns a record of a source, as text.
 func record(t testing.TB, s data.Source, i int) string {
 	t.Helper()
 	dst := room(s)
@@ -117,7 +117,7 @@ func TestIDX(t *testing.T) {
 			}
 		}
 	}
-	// Records that are longer than what is read at once.
+	// Records longer than one read.
 	long := make([]float32, 3*5000)
 	for i := range long {
 		long[i] = float32(i)
@@ -211,7 +211,7 @@ func TestIDXBadFiles(t *testing.T) {
 	}
 }
 
-// A file that gets shorter while it is in use.
+// TestFileShrinks: a file becomes shorter while it is in use.
 func TestFileShrinks(t *testing.T) {
 	path := write(t, "x.idx", idx(8, []uint32{3, 2}, []uint8{1, 2, 3, 4, 5, 6}))
 	s, err := data.IDX(path)
@@ -227,7 +227,7 @@ func TestFileShrinks(t *testing.T) {
 	}
 }
 
-// cifarFile makes n records, whose labels and pixels tell which.
+// cifarFile makes n records with labels and pixels that identify them.
 func cifarFile(n, labels, first int) []byte {
 	var b []byte
 	for i := range n {

@@ -8,8 +8,9 @@ import (
 	"github.com/millrace-go/millrace/data"
 )
 
-// The batches to come are on the device while the program is busy with one, and no more of
-// them than it asked for; after a few no memory is taken any more, whatever the last one's size.
+// TestAheadOnDevice: the next batches are on the device while the program is busy with one, at most
+// as many as requested. After a few batches no more memory is allocated, whatever the last one's
+// size.
 func TestAheadOnDevice(t *testing.T) {
 	dev, err := millrace.Open("cpu:threads=1")
 	if err != nil {
@@ -59,7 +60,7 @@ func TestAheadOnDevice(t *testing.T) {
 	}
 }
 
-// One record at a time is what the smallest steps ask for.
+// BenchmarkBatchOfOne times batches of one record, the smallest steps.
 func BenchmarkBatchOfOne(b *testing.B) {
 	x := make([]int32, 1<<16)
 	s := source(b)(data.FromColumns(data.ColumnOf(x, 4), data.ColumnOf(x[:len(x)/4])))
@@ -78,7 +79,7 @@ func BenchmarkBatchOfOne(b *testing.B) {
 	}
 }
 
-// BenchmarkBatch128 is of CIFAR's size.
+// BenchmarkBatch128 has images of CIFAR's size.
 func BenchmarkBatch128(b *testing.B) {
 	const records = 2000
 	s := source(b)(data.FromColumns(data.ColumnOf(make([]uint8, records*3072), 3, 32, 32), data.ColumnOf(make([]int32, records))))

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-go/millrace/internal/filetest"
 )
 
-// readAll reads every record of a source whose file is what it says it is. Only labels may
-// be wrong then.
+// readAll reads every record of a source whose file passed the checks at opening. Only labels may
+// still be wrong.
 func readAll(t *testing.T, s Source, name string) {
 	if err := checkFields(s.Fields(), s.Len()); err != nil {
 		t.Fatal(err)
@@ -28,8 +28,8 @@ func readAll(t *testing.T, s Source, name string) {
 	}
 }
 
-// modest fails where reading b, of which compression may have made a thousandth, takes
-// memory that it has no bytes for.
+// modest fails if reading b takes more memory than its bytes justify. Compression may shrink data
+// to a thousandth.
 func modest(t *testing.T, b []byte, factor int, f func()) {
 	const fixed = 1 << 20
 	if took := filetest.Allocated(f); took > uint64(fixed+factor*len(b)) {
@@ -46,7 +46,7 @@ func FuzzIDX(f *testing.F) {
 	f.Add([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0, 0})
 	f.Add([]byte{0, 0, 8, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		const deflate = 1100 // times what went in comes out at most, and a slice that grows is copied
+		const deflate = 1100 // largest expansion, including the copy of a growing slice
 		modest(t, b, 8*deflate, func() {
 			s, err := readIDX(bytes.NewReader(b), "x")
 			if err != nil {
@@ -132,7 +132,7 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// What big endian numbers become, against the standard library.
+// TestBigEndian compares the decoding of big-endian numbers with the standard library.
 func TestBigEndian(t *testing.T) {
 	b := []byte{0x80, 1, 2, 3, 4, 5, 0x3f, 0xf0, 9, 10, 11, 12, 0xc0, 14, 15, 16}
 	for k, dst := range []any{make([]int8, 16), make([]int16, 8), make([]int32, 4), make([]float32, 4), make([]float64, 2)} {

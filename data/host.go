@@ -2,11 +2,11 @@ package data
 
 import "github.com/millrace-go/millrace"
 
-// hostType is what can be done with a slice of a dtype's elements in Go.
+// hostType has the operations on a Go slice of a dtype's elements.
 type hostType struct {
 	make   func(n int) any
 	part   func(s any, from, to int) any
-	copy   func(dst, src any, from int) // fills dst with a part of src; without an allocation, unlike part
+	copy   func(dst, src any, from int) // copies a part of src to dst; unlike part it does not allocate
 	upload func(p millrace.Place, s any, shape []int) *millrace.Tensor
 	values func(t *millrace.Tensor) (any, error)
 }
@@ -40,7 +40,7 @@ var hostTypes = map[millrace.DType]hostType{
 	millrace.Float64:  hostTypeOf[float64](),
 }
 
-// room is memory for one record.
+// room allocates memory for one record.
 func room(fields []Field) []any {
 	dst := make([]any, len(fields))
 	for k, f := range fields {

@@ -13,16 +13,16 @@ import (
 	"github.com/millrace-go/millrace/internal/sniff"
 )
 
-// idxTypes are the dtypes of IDX files by the byte that stands for them.
+// idxTypes maps the type byte of IDX files to dtypes.
 var idxTypes = map[byte]millrace.DType{
 	0x08: millrace.Uint8, 0x09: millrace.Int8, 0x0B: millrace.Int16,
 	0x0C: millrace.Int32, 0x0D: millrace.Float32, 0x0E: millrace.Float64,
 }
 
-// IDX opens a file in the format of MNIST, as it is or compressed by gzip: an array, whose
-// first dimension numbers the records. They have one field, of the file's dtype. A file that
-// is not compressed is read record by record and stays open while the source is in use; the
-// collector closes it. A compressed one is held in memory.
+// IDX opens a file in the format of MNIST, plain or compressed by gzip: an array, whose first
+// dimension numbers the records. Records have one field, of the file's dtype. A plain file is read
+// record by record and stays open while the source is in use; the collector closes it. A compressed
+// file is held in memory.
 func IDX(path string) (Source, error) {
 	s, err := openIDX(path)
 	if err != nil {
@@ -31,9 +31,9 @@ func IDX(path string) (Source, error) {
 	return s, nil
 }
 
-// MNIST opens a file of images and one of their labels, both as for [IDX]. Images, of any
-// height and width, are X: Uint8 of shape (1, height, width). Labels are Y: Int32, below
-// classes, which is 10 for MNIST itself; a record with another one cannot be read.
+// MNIST opens a file of images and a file of their labels, both as in [IDX]. Images, of any height
+// and width, are X: Uint8 of shape (1, height, width). Labels are Y: Int32, below classes, which is
+// 10 for MNIST itself; a record with another label is an error when it is read.
 func MNIST(images, labels string, classes int) (Source, error) {
 	x, err := openIDX(images)
 	if err != nil {
@@ -64,7 +64,7 @@ func MNIST(images, labels string, classes int) (Source, error) {
 	return Zip(x, checked)
 }
 
-// checkLabel says that a label of a file is out of range.
+// checkLabel returns an error for a label out of range.
 func checkLabel(file string, record, label, classes int) error {
 	if label < 0 || label >= classes {
 		return &RecordError{file, record, bad("label %d of %d classes", label, classes)}
@@ -78,7 +78,7 @@ type idx struct {
 	field Field
 	n     int
 	data  io.ReaderAt
-	start int64 // of the elements in data
+	start int64 // start of the elements in data
 }
 
 func openIDX(path string) (*idx, error) {
@@ -97,8 +97,7 @@ func openIDX(path string) (*idx, error) {
 	return s, nil
 }
 
-// readIDX looks at what may be a file of records: at its header, and whether it has as many
-// bytes as that says.
+// readIDX reads a file's header and checks that the file has as many bytes as the header says.
 func readIDX(f interface {
 	io.ReadSeeker
 	io.ReaderAt
@@ -127,7 +126,7 @@ func readIDX(f interface {
 		return nil, broken(err)
 	}
 	elems := bufio.NewReader(z)
-	head, _ := elems.Peek(sniff.Len) // what cannot be read is found below
+	head, _ := elems.Peek(sniff.Len) // read errors are found below
 	s, err := idxHeader(elems, path, head)
 	if err != nil && !errors.Is(err, ErrFormat) {
 		return nil, broken(err)
@@ -135,8 +134,8 @@ func readIDX(f interface {
 	if err != nil {
 		return nil, fmt.Errorf("what gzip unpacks: %w", err)
 	}
-	// It grows as elements come, and no further than the header says, so that neither a
-	// header nor compression can ask for more memory than there is to read.
+	// The buffer grows as elements arrive, and stops at the size in the header. Neither a header
+	// nor compression can therefore demand more memory than there is data.
 	b := &bytesAt{}
 	b.b, err = io.ReadAll(io.LimitReader(elems, s.bytes()+1))
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -146,7 +145,7 @@ func readIDX(f interface {
 	if fault := s.whole(int64(len(b.b))); fault != nil {
 		return nil, fault
 	}
-	if err != nil { // all elements are there, and the checksum behind them is not
+	if err != nil { // all elements are there, but the checksum after them is not
 		return nil, bad("gzip: the checksum at the end is cut off: %w", err)
 	}
 	return s, nil
@@ -166,7 +165,7 @@ func (r *bytesAt) ReadAt(p []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// short is what a file that ends too early is reported as; other errors stay.
+// short converts the error of a file that ends too early; it leaves other errors unchanged.
 func short(err error) error {
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return bad("%w", io.ErrUnexpectedEOF)
@@ -174,7 +173,7 @@ func short(err error) error {
 	return err
 }
 
-// idxHeader reads up to the first element.
+// idxHeader reads the header, up to the first element.
 func idxHeader(r io.Reader, path string, start []byte) (*idx, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -217,12 +216,12 @@ func idxHeader(r io.Reader, path string, start []byte) (*idx, error) {
 	return s, nil
 }
 
-// bytes of all elements.
+// bytes is the size of all elements.
 func (s *idx) bytes() int64 { return int64(s.n) * s.recordSize() }
 
 func (s *idx) recordSize() int64 { return int64(s.field.elems() * s.field.DType.Size()) }
 
-// whole says whether so many bytes of elements are those that the header promises.
+// whole returns an error unless got is the number of bytes in the header.
 func (s *idx) whole(got int64) error {
 	switch want := s.bytes(); {
 	case got < want:
@@ -254,7 +253,7 @@ func (s *idx) Read(i int, dst []any) error {
 	return nil
 }
 
-// read is for a file that has changed since it was opened, and for disks that fail.
+// read reports a file that has changed since it was opened, and errors of the disk.
 func (s *idx) read(i int, b []byte, at int64) error {
 	if n, err := s.data.ReadAt(b, at); n < len(b) {
 		return &RecordError{s.path, i, short(err)}
@@ -262,7 +261,7 @@ func (s *idx) read(i int, b []byte, at int64) error {
 	return nil
 }
 
-// bigEndian puts elements into dst from one place on.
+// bigEndian decodes elements into dst from index from on.
 func bigEndian(dst any, from int, b []byte) {
 	switch dst := dst.(type) {
 	case []int8:

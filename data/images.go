@@ -6,7 +6,7 @@ import (
 	"image"
 	"image/color"
 	"image/draw"
-	_ "image/jpeg" // a kind of file that Images reads
+	_ "image/jpeg" // a format that Images reads
 	_ "image/png"  // the other one
 	"io/fs"
 	"os"
@@ -20,31 +20,30 @@ import (
 
 // ImageOptions say how images are read. The zero value is for colours.
 type ImageOptions struct {
-	Gray bool // one channel, brightness, in place of three
+	Gray bool // one channel, brightness, instead of three
 }
 
-// Folder is a folder of images with a folder for each class: see [Images].
+// Folder is a folder of images with one folder for each class: see [Images].
 type Folder struct {
-	Classes []string // names of the folders, sorted: a label is a place in it
-	Files   []string // of the records
+	Classes []string // names of the folders, sorted; a label is an index in it
+	Files   []string // file of each record
 
 	labels []int32
 	opt    ImageOptions
 	size   image.Point
 }
 
-// maxPixels of an image: no more memory is taken because a file says so.
+// maxPixels limits the memory that an image file can demand.
 const maxPixels = 1 << 26
 
-// Images lists a folder of images, which has a folder for each class and in these, or in
-// folders further down, files whose names end in .png, .jpg or .jpeg; other files are left
-// alone. Images are X: Uint8 of shape (3, height, width), red, green and blue, or (1, height,
-// width); transparency is left out, and 16 bits become 8. Labels are Y: Int32. The order is
-// that of the files' names within that of the folders'.
+// Images lists a folder with one folder for each class. These and the folders below them hold files
+// whose names end in .png, .jpg or .jpeg; other files are ignored. Images are X: Uint8 of shape (3,
+// height, width), red, green and blue, or (1, height, width) for Gray. Transparency is dropped, and
+// 16 bits become 8. Labels are Y: Int32. The order is by folder name, then by file name.
 //
-// Images are decoded when they are read. All have the size of the first one; another
-// size is an error that names the file and both sizes. A folder without classes, or a class
-// without images, is an error.
+// Images are decoded when they are read. All must have the size of the first one; another size is
+// an error that names the file and both sizes. A folder without classes, or a class without images,
+// is an error.
 func Images(dir string, opt ImageOptions) (*Folder, error) {
 	s := &Folder{opt: opt}
 	if err := checkFolder(dir); err != nil {
@@ -56,7 +55,7 @@ func Images(dir string, opt ImageOptions) (*Folder, error) {
 	}
 	for _, e := range entries { // sorted by name
 		path := filepath.Join(dir, e.Name())
-		info, err := os.Stat(path) // a link may lead to a folder
+		info, err := os.Stat(path) // follows links to folders
 		if err != nil {
 			return nil, fmt.Errorf("data: %w", err)
 		}
@@ -79,7 +78,7 @@ func Images(dir string, opt ImageOptions) (*Folder, error) {
 	return s, nil
 }
 
-// checkFolder says of a file that it is none, and what it seems to be.
+// checkFolder returns an error for a file in place of a folder, with the kind that it seems to be.
 func checkFolder(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil || info.IsDir() {
@@ -150,7 +149,7 @@ func (s *Folder) fault(i int, err error) error { return &RecordError{s.Files[i],
 // Len is the number of images.
 func (s *Folder) Len() int { return len(s.Files) }
 
-// Fields are the image and its label.
+// Fields are the image X and its label Y.
 func (s *Folder) Fields() []Field {
 	channels := 3
 	if s.opt.Gray {
@@ -162,7 +161,7 @@ func (s *Folder) Fields() []Field {
 	}
 }
 
-// Read decodes an image.
+// Read decodes image i.
 func (s *Folder) Read(i int, dst []any) error {
 	file, err := os.ReadFile(s.Files[i])
 	if err != nil {
@@ -191,7 +190,7 @@ func (s *Folder) Read(i int, dst []any) error {
 	return nil
 }
 
-// planes takes an image apart into red, green and blue.
+// planes separates an image into red, green and blue.
 func planes(dst []uint8, img image.Image) {
 	pix, stride := rgba(img)
 	w, h := img.Bounds().Dx(), img.Bounds().Dy()
@@ -205,7 +204,7 @@ func planes(dst []uint8, img image.Image) {
 	}
 }
 
-// gray takes the brightness of an image, as image/color defines it.
+// gray computes the brightness of an image, as image/color defines it.
 func gray(dst []uint8, img image.Image) {
 	w, h := img.Bounds().Dx(), img.Bounds().Dy()
 	if g, ok := img.(*image.Gray); ok {
@@ -224,13 +223,13 @@ func gray(dst []uint8, img image.Image) {
 	}
 }
 
-// rgba gives an image's pixels by four bytes, of which the last one means nothing: colours are
-// as they are without transparency.
+// rgba returns an image's pixels as four bytes each, of which the last one is not used. Colours are
+// not multiplied by their transparency.
 func rgba(img image.Image) (pix []uint8, stride int) {
 	switch img := img.(type) {
 	case *image.NRGBA:
 		return img.Pix, img.Stride
-	case *image.RGBA: // what decoders make of files without transparency
+	case *image.RGBA: // decoders return it for files without transparency
 		return img.Pix, img.Stride
 	case *image.YCbCr, *image.Gray, *image.CMYK:
 		dst := image.NewRGBA(image.Rectangle{Max: img.Bounds().Size()})

@@ -36,7 +36,7 @@ func encoded(t testing.TB, img image.Image, asJPEG bool) []byte {
 	return b.Bytes()
 }
 
-// put makes a file and the folders that lead to it.
+// put makes a file and the folders above it.
 func put(t testing.TB, path string, content []byte) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, content, 0o666)); err != nil {
@@ -44,7 +44,7 @@ func put(t testing.TB, path string, content []byte) {
 	}
 }
 
-// painted has the color f at each place, in images of many kinds.
+// painted makes images of many kinds with the color f at each place.
 func painted(w, h int, f func(x, y int) color.NRGBA) map[string]interface {
 	image.Image
 	Set(x, y int, c color.Color)
@@ -131,7 +131,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// Transparency is left out; gray images are three equal channels; JPEG is close.
+// TestImageKinds: transparency is dropped, gray images have three equal channels, and JPEG is
+// close.
 func TestImageKinds(t *testing.T) {
 	dir := t.TempDir()
 	clear := image.NewNRGBA(image.Rect(0, 0, 8, 8))
@@ -148,7 +149,7 @@ func TestImageKinds(t *testing.T) {
 	put(t, filepath.Join(dir, "x", "2.png"), encoded(t, gray, false))
 	put(t, filepath.Join(dir, "x", "3.jpeg"), encoded(t, solid, true))
 	put(t, filepath.Join(dir, "x", "4.jpg"), encoded(t, gray, true))
-	put(t, filepath.Join(dir, "x", "5.png"), encoded(t, solid, true)) // the name lies
+	put(t, filepath.Join(dir, "x", "5.png"), encoded(t, solid, true)) // the name is wrong
 	s, err := data.Images(dir, data.ImageOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +193,7 @@ func TestBadFolders(t *testing.T) {
 	}
 }
 
-// hostile is the beginning of a PNG of w by h pixels, with nothing behind it.
+// hostile is the beginning of a PNG of w by h pixels, with nothing after it.
 func hostile(w, h uint32) []byte {
 	head := binary.BigEndian.AppendUint32([]byte("IHDR"), w)
 	head = append(binary.BigEndian.AppendUint32(head, h), 8, 2, 0, 0, 0)
@@ -200,7 +201,7 @@ func hostile(w, h uint32) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(head))
 }
 
-// An image that is bad stops a loop there, with its name, and does not hang it.
+// TestBadImages: a bad image ends a loop with its name, and does not hang it.
 func TestBadImages(t *testing.T) {
 	img := encoded(t, image.NewGray(image.Rect(0, 0, 4, 4)), false)
 	photo := encoded(t, image.NewGray(image.Rect(0, 0, 4, 4)), true)

@@ -15,36 +15,35 @@ import (
 
 // Options say how a [Loader] makes batches.
 type Options struct {
-	// Batch is the number of records in a batch, at least 1. More than the source has are all
-	// of them; two batches must fit in the memory of the machine.
+	// Batch is the number of records in a batch, at least 1. A number above the source's length
+	// stands for all records. Two batches must fit in the machine's memory.
 	Batch    int
-	Shuffle  bool   // each epoch in an order of its own; otherwise always in that of the source
-	Seed     uint64 // of the orders
-	DropLast bool   // leave out the last batch of an epoch where it is smaller than the others
+	Shuffle  bool   // each epoch has its own order; else always the order of the source
+	Seed     uint64 // seed of the orders
+	DropLast bool   // skip the last batch of an epoch if it is smaller than the others
 
-	// Workers are the goroutines that read records, 1024 at most; 0: GOMAXPROCS, but no more
-	// than 4. The batches do not depend on it.
+	// Workers is the number of goroutines that read records, at most 1024; 0: GOMAXPROCS, but at
+	// most 4. The batches do not depend on it.
 	Workers int
-	// Prefetch is how many batches are on the device before they are asked for, 1024 at most;
-	// 0: 2.
-	// Two more are in Go's memory, which the loader keeps.
+	// Prefetch is the number of batches that are put on the device in advance, at most 1024; 0: 2.
+	// Two more batches are in Go's memory, which the loader keeps.
 	Prefetch int
-	// On is where batches are: a [*millrace.Device] or [*millrace.Stream], nil for the
-	// default device.
+	// On is the place of batches: a [*millrace.Device] or [*millrace.Stream]; nil: the default
+	// device.
 	On millrace.Place
 }
 
-// Loader makes batches of the records of a source: one epoch after another, of which each
-// has every record once. While a program computes with a batch the next ones are read by
-// workers and moved to the device on a stream of the loader's own.
+// Loader makes batches from the records of a source, epoch by epoch; each epoch has every record
+// once. While a program computes with a batch, workers read the next ones, and the loader copies
+// them to the device on its own stream.
 //
-// A loader stands somewhere in an epoch, at first at the beginning of epoch 0: see
-// [Loader.Batches] and [State]. It is for one goroutine at a time.
+// A loader has a position in an epoch, at first the beginning of epoch 0: see [Loader.Batches] and
+// [State]. Only one goroutine may use it at a time.
 type Loader struct {
 	src    Source
 	fields []Field
 	opt    Options
-	n      int // records
+	n      int // number of records
 
 	dev *millrace.Device
 	on  millrace.Place // dev, or a stream of it
@@ -52,30 +51,30 @@ type Loader struct {
 	mu      sync.Mutex
 	running bool
 	state   State
-	order   []uint32 // of the epoch shuffled, if any is
+	order   []uint32 // order of the epoch that was shuffled last
 	ordered int      // that epoch; -1: none
-	slots   []*slot  // that are not in use
+	slots   []*slot  // slots that are not in use
 }
 
-// State is where a loader stands: together with the source and the options that is all that
-// the batches to come depend on. It can be written as JSON.
+// State is the position of a loader. Together with the source and the options it determines all
+// further batches. It can be written as JSON.
 type State struct {
 	Epoch    int    `json:"epoch"`    // from 0
-	Position int    `json:"position"` // records of the epoch that were given
-	Records  int    `json:"records"`  // in the source
+	Position int    `json:"position"` // records of the epoch that were returned
+	Records  int    `json:"records"`  // number of records in the source
 	Shuffle  bool   `json:"shuffle"`
 	Seed     uint64 `json:"seed"`
 }
 
 const (
-	usualWorkers    = 4    // unless asked for
+	usualWorkers    = 4    // default, at most
 	maxWorkers      = 1024 // each has a goroutine
 	defaultPrefetch = 2
 	maxPrefetch     = 1024 // each has a place in a queue, and a batch's memory on the device
 )
 
-// NewLoader makes a loader. Options that cannot be, fields that the device has no dtype for,
-// and a source that gives no batch are errors.
+// NewLoader makes a loader. Invalid options, fields whose dtype the device lacks, and a source that
+// gives no batch are errors.
 func NewLoader(src Source, opt Options) (*Loader, error) {
 	l, err := newLoader(src, opt)
 	if err != nil {
@@ -127,10 +126,10 @@ func newLoader(src Source, opt Options) (*Loader, error) {
 	return l, nil
 }
 
-// fits says of batches that a machine with so much memory cannot hold that it cannot.
+// fits returns an error if a machine with that much memory cannot hold the batches.
 func (l *Loader) fits(memory int64) error {
 	records := int64(min(l.opt.Batch, l.n))
-	size := int64(0) // of a record: its elements, and what the slot says of it
+	size := int64(0) // bytes of a record: its elements and the slot's overhead
 	for _, f := range l.fields {
 		size += int64(f.elems()*f.DType.Size()) + rowOverhead
 	}
@@ -167,17 +166,17 @@ func (l *Loader) Len() int {
 	return (l.n-1)/l.opt.Batch + 1
 }
 
-// State is where the loader stands: in the body of a loop over [Loader.Batches] behind the
-// batch at hand.
+// State returns the loader's position: in the body of a loop over [Loader.Batches], the position
+// after the current batch.
 func (l *Loader) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state
 }
 
-// Restore puts the loader where another one, or itself, stood: the batches to come are those
-// that came there. A state of another number of records, seed or kind of order is an error,
-// as is Restore within a loop over Batches.
+// Restore sets the loader to a saved position: the following batches are those that followed there.
+// A state with another number of records, seed or kind of order is an error, and so is Restore
+// within a loop over Batches.
 func (l *Loader) Restore(s State) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,7 +195,7 @@ func (l *Loader) Restore(s State) error {
 	return nil
 }
 
-// settle moves on to the next epoch where this one has no more batches.
+// settle moves to the next epoch if this one has no more batches.
 func (l *Loader) settle() {
 	left := l.n - l.state.Position
 	if left <= 0 || l.opt.DropLast && left < l.opt.Batch {
@@ -204,17 +203,17 @@ func (l *Loader) settle() {
 	}
 }
 
-// Batches gives the batches of an epoch, from where the loader stands to the end; then the
-// loader stands at the beginning of the next one. A loop that is left early leaves it behind
-// the batch that it was given last, so that the next loop goes on there. A nil ctx is never done.
+// Batches returns the batches of an epoch from the loader's position to the end; then the loader is
+// at the beginning of the next epoch. After a break, the loader is after the last returned batch,
+// and the next loop continues there. A nil ctx is never done.
 //
-// A batch is the program's: its memory comes back with [Batch.Release], or when the
-// collector finds it. What cannot be read or moved ends the sequence with an error, as a
-// [*RecordError] where it is one record's fault, after the batches before it; so does ctx
-// when it is done, with its cause. The loader then stands at the batch that failed.
+// The program owns a batch: [Batch.Release] frees its memory, or the collector does. An error of
+// reading or copying ends the sequence after the batches before it; it is a [*RecordError] if one
+// record caused it. The end of ctx also ends the sequence, with ctx's cause. The loader is then at
+// the batch that failed.
 //
-// When the loop ends, in whatever way, all goroutines of it have ended. A panic of
-// [Source.Read] comes out of the loop.
+// When the loop ends for any reason, all its goroutines have ended. A panic of [Source.Read]
+// continues in the loop's goroutine.
 func (l *Loader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 	if ctx == nil {
 		ctx = context.Background()
@@ -243,12 +242,12 @@ func (l *Loader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 	}
 }
 
-// last says that no batch begins at a position.
+// last reports whether no batch begins at a position.
 func (l *Loader) last(at int) bool {
 	return at >= l.n || l.opt.DropLast && l.n-at < l.opt.Batch
 }
 
-// begin makes the loader, and the order of its epoch, belong to one loop.
+// begin reserves the loader, and the order of its epoch, for one loop.
 func (l *Loader) begin() (State, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,7 +271,7 @@ func (l *Loader) end() {
 	l.mu.Unlock()
 }
 
-// given moves the loader on by a batch that the program is about to get.
+// given advances the loader by a batch that the program is about to get.
 func (l *Loader) given(records int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -280,7 +279,7 @@ func (l *Loader) given(records int) {
 	l.settle()
 }
 
-// record is the source's number of what is at a position of the epoch.
+// record returns the source's index of the record at a position of the epoch.
 func (l *Loader) record(at int) int {
 	if l.opt.Shuffle {
 		return int(l.order[at])
@@ -288,18 +287,18 @@ func (l *Loader) record(at int) int {
 	return at
 }
 
-// Batch is some records, one behind another along the first dimension of each tensor.
+// Batch is some records, stacked along the first dimension of each tensor.
 type Batch struct {
-	X, Y    *millrace.Tensor   // the first two fields; Y is nil where there is one only
+	X, Y    *millrace.Tensor   // the first two fields; Y is nil if there is only one
 	Fields  []*millrace.Tensor // all of them
-	Records []int              // which ones these are
+	Records []int              // the records' indices in the source
 	Epoch   int
 }
 
 // Len is the number of records.
 func (b *Batch) Len() int { return len(b.Records) }
 
-// Release gives up the tensors: those that were computed from them stay.
+// Release releases the tensors. Tensors computed from them stay valid.
 func (b *Batch) Release() {
 	for _, t := range b.Fields {
 		t.Release()

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-go/millrace/data"
 )
 
-// counting gives record i the elements i and -i and the label i, and notes what is going on.
+// counting gives record i the elements i and -i and the label i, and counts calls.
 type counting struct {
 	n      int
 	fail   map[int]error
@@ -60,7 +60,7 @@ func loader(t testing.TB, src data.Source, opt data.Options) *data.Loader {
 	return l
 }
 
-// check says whether a batch holds what its records say.
+// check compares a batch's elements with its record indices.
 func check(t testing.TB, b *data.Batch) {
 	t.Helper()
 	y, err := millrace.Values[int64](b.Y)
@@ -81,7 +81,7 @@ func check(t testing.TB, b *data.Batch) {
 	}
 }
 
-// epoch is the records of each batch up to the end of an epoch.
+// epoch returns the records of each batch up to the end of an epoch.
 func epoch(t testing.TB, l *data.Loader) (batches [][]int) {
 	t.Helper()
 	for b, err := range l.Batches(context.Background()) {
@@ -99,7 +99,7 @@ func TestBatches(t *testing.T) {
 	for _, c := range []struct {
 		n, batch int
 		drop     bool
-		want     []int // sizes
+		want     []int // sizes of batches
 	}{
 		{10, 4, false, []int{4, 4, 2}}, {10, 4, true, []int{4, 4}}, {8, 4, false, []int{4, 4}}, {8, 4, true, []int{4, 4}},
 		{3, 100, false, []int{3}}, {1, 1, true, []int{1}}, {5, 1, false, []int{1, 1, 1, 1, 1}},
@@ -154,14 +154,14 @@ func TestShuffle(t *testing.T) {
 	if other := orders(2, 1); one[0] == other[0] || one[0] == one[1] || one[1] == one[2] {
 		t.Error("two orders are the same")
 	}
-	// Files of runs that are to be resumed rely on it.
+	// Resumed runs rely on this order.
 	l := loader(t, &counting{n: 10}, data.Options{Batch: 10, Shuffle: true, Seed: 42})
 	if got := fmt.Sprint(epoch(t, l), epoch(t, l)); got != "[[6 2 5 3 4 7 0 1 9 8]] [[2 3 9 6 0 8 7 4 5 1]]" {
 		t.Errorf("seed 42 shuffles to %s", got)
 	}
 }
 
-// Every permutation of four comes about as often as the others: chi-squared with 23
+// TestShuffleIsUniform: all permutations of four are about equally frequent. Chi-squared with 23
 // degrees of freedom is below 49.7 in 999 of 1000 cases, and the seeds are fixed.
 func TestShuffleIsUniform(t *testing.T) {
 	const rounds = 4800
@@ -187,7 +187,7 @@ func TestResume(t *testing.T) {
 		opt.DropLast = drop
 		whole := loader(t, &counting{n: n}, opt)
 		var want [][]int
-		var states [][]byte // behind each batch
+		var states [][]byte // after each batch
 		for range 3 {
 			for b, err := range whole.Batches(context.Background()) {
 				if err != nil {
@@ -238,7 +238,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A loop that is left early goes on there.
+// TestBreak: a loop after a break continues there.
 func TestBreak(t *testing.T) {
 	l := loader(t, &counting{n: 20}, data.Options{Batch: 3, Shuffle: true, Seed: 3})
 	want := epoch(t, loader(t, &counting{n: 20}, data.Options{Batch: 3, Shuffle: true, Seed: 3}))
@@ -258,7 +258,7 @@ func TestBreak(t *testing.T) {
 	}
 }
 
-// goroutines fails where more than before are left.
+// goroutines fails if more goroutines are left than before.
 func goroutines(t *testing.T, before int) {
 	t.Helper()
 	for range 200 {
@@ -271,8 +271,8 @@ func goroutines(t *testing.T, before int) {
 	t.Errorf("%d goroutines, %d before:\n%s", goruntime.NumGoroutine(), before, buf[:goruntime.Stack(buf, true)])
 }
 
-// However a loop ends, no Read is under way then, no goroutine is left, and no memory of
-// batches that nobody got.
+// TestEnds: however a loop ends, no Read is running then, no goroutine is left, and batches that
+// the program did not get take no memory.
 func TestEnds(t *testing.T) {
 	dev, err := millrace.Open("cpu:threads=1")
 	if err != nil {
@@ -335,7 +335,7 @@ func TestEnds(t *testing.T) {
 
 var errCause = errors.New("the cause")
 
-// A context that is cancelled while the program waits for a batch ends the loop.
+// TestCancelWhileWaiting: cancelling the context while the program waits for a batch ends the loop.
 func TestCancelWhileWaiting(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	reading := make(chan struct{})
@@ -395,7 +395,7 @@ func TestRecordFails(t *testing.T) {
 			}
 		}
 	}
-	// Of several in a batch it is the first, whichever is found first.
+	// Of several failures in a batch the first record's is returned, whichever is found first.
 	src.read = func(i int) {
 		if i == 57 {
 			time.Sleep(3 * time.Millisecond)
@@ -417,7 +417,7 @@ func TestRecordFails(t *testing.T) {
 	goroutines(t, before)
 }
 
-// What a source does wrong comes out where the program is.
+// TestReadPanics: a panic of a source continues in the program's goroutine.
 func TestReadPanics(t *testing.T) {
 	before := goruntime.NumGoroutine()
 	for _, workers := range []int{1, 4} {
@@ -455,7 +455,7 @@ func TestReadPanics(t *testing.T) {
 	goroutines(t, before)
 }
 
-// What the program does in the loop ends it as well.
+// TestBodyPanics: a panic in the loop's body ends the goroutines as well.
 func TestBodyPanics(t *testing.T) {
 	l := loader(t, &counting{n: 1000}, data.Options{Batch: 10, Workers: 3})
 	before := goruntime.NumGoroutine()
@@ -484,7 +484,7 @@ func TestBodyPanics(t *testing.T) {
 	goroutines(t, before)
 }
 
-// A device without room for a batch, or closed meanwhile, ends the loop.
+// TestDeviceFails: a device that lacks room for a batch, or is closed meanwhile, ends the loop.
 func TestDeviceFails(t *testing.T) {
 	dev, err := millrace.Open("cpu:threads=1,memory=1MiB")
 	if err != nil {
@@ -540,7 +540,7 @@ func TestOneLoopAtATime(t *testing.T) {
 	}
 }
 
-// No more is read ahead than the options say.
+// TestBoundedAhead: the loader reads no further ahead than the options say.
 func TestBoundedAhead(t *testing.T) {
 	const batch, prefetch, inGo = 10, 3, 2
 	src := &counting{n: 1000}
@@ -638,7 +638,7 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// fields are a source of records that are never read.
+// fields is a source whose records are never read.
 type fields []data.Field
 
 func (f fields) Len() int              { return 1 << 30 }

@@ -7,17 +7,17 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Column is one field of records that are in memory: see [ColumnOf].
+// Column is one field of records in memory: see [ColumnOf].
 type Column struct {
 	field Field
 	data  any // a slice of the dtype's Go type
-	n     int // records
+	n     int // number of records
 	err   error
 }
 
-// ColumnOf makes a column of elements, in row-major order, of which shape tells those of
-// one record; without one each element is a record. The slice is not copied and must not
-// change while the column is in use.
+// ColumnOf makes a column from elements in row-major order. shape is that of one record; without a
+// shape each element is a record. The slice is not copied and must not change while the column is
+// in use. A length that is not a multiple of a record's elements is an error of [FromColumns].
 func ColumnOf[T millrace.Element](elems []T, shape ...int) Column {
 	var c Column
 	for dt, h := range hostTypes {
@@ -45,8 +45,7 @@ type columns struct {
 	n      int
 }
 
-// FromColumns makes a source of columns with equal numbers of records: of inputs and labels,
-// say.
+// FromColumns makes a source of columns with equal numbers of records, such as inputs and labels.
 func FromColumns(cols ...Column) (Source, error) {
 	s := &columns{cols: slices.Clone(cols)}
 	for k := range s.cols {
@@ -70,7 +69,7 @@ func FromColumns(cols ...Column) (Source, error) {
 	return s, nil
 }
 
-// usualName of the field at place k.
+// usualName is the default name of field k.
 func usualName(k int) string {
 	if k < 2 {
 		return []string{"x", "y"}[k]
@@ -78,8 +77,8 @@ func usualName(k int) string {
 	return fmt.Sprint("field", k)
 }
 
-// FromTensors makes a source of tensors that have a record for each step along their first
-// dimension. Their elements are read into Go's memory here.
+// FromTensors makes a source of tensors with records along their first dimension. It computes the
+// tensors and copies their elements to Go's memory.
 func FromTensors(ts ...*millrace.Tensor) (Source, error) {
 	cols := make([]Column, len(ts))
 	for k, t := range ts {

@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 )
 
-// splitEpoch is the number of the order that Split deals by: no loader gets there.
+// splitEpoch is the epoch number of Split's order, which no loader reaches.
 const splitEpoch = 1<<64 - 1
 
-// shuffle makes order a permutation of 0 to len(order)-1 that depends on its length, the
-// seed and the epoch only, by the shuffle of Fisher and Yates (Durstenfeld, 1964). It is
-// written out so that it stays what it is: runs that are resumed rely on it.
+// shuffle makes order a permutation of 0 to len(order)-1 that depends on its length, the seed and
+// the epoch only, by the shuffle of Fisher and Yates (Durstenfeld, 1964). It does not use the
+// standard library's shuffle, because resumed runs rely on a permutation that never changes.
 func shuffle(order []uint32, seed, epoch uint64) {
 	for i := range order {
 		order[i] = uint32(i)
@@ -22,7 +22,7 @@ func shuffle(order []uint32, seed, epoch uint64) {
 	}
 }
 
-// below is a uniform draw from [0, n), by Lemire's method (2019).
+// below draws a uniform number from [0, n), by Lemire's method (2019).
 func below(draw *rand.PCG, n uint64) uint64 {
 	hi, lo := bits.Mul64(draw.Uint64(), n)
 	if lo < n {

@@ -10,60 +10,60 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// A pipeline makes the batches of one loop. The feeder takes a slot, memory of a batch in Go,
-// and cuts its rows up among the workers, which read records into it; the mover waits for
-// the slots in their order and makes tensors of them. What each hands to the next is
-// bounded: no more than hostSlots batches lie in Go's memory.
+// A pipeline makes the batches of one loop. The feeder takes a slot, which is memory for a batch in
+// Go, and divides its rows among the workers, which read records into it. The mover waits for the
+// slots in their order and makes tensors of them. All queues are bounded: at most hostSlots batches
+// are in Go's memory.
 //
-// Each of the goroutines ends when ctx is done, or when what it takes from is closed.
+// Each goroutine ends when ctx is done, or when its input channel is closed.
 type pipeline struct {
 	l      *Loader
 	ctx    context.Context
 	cancel context.CancelFunc
 	parent context.Context
-	stream *millrace.Stream // that tensors are made on
+	stream *millrace.Stream // for making the tensors
 	free   chan *slot
-	order  chan *slot // as batches follow each other
+	order  chan *slot // slots in the order of the batches
 	tasks  chan task
 	out    chan result
 	all    sync.WaitGroup
 }
 
-// hostSlots: one that is moved to the device, one that is read meanwhile.
+// hostSlots is 2: one slot is copied to the device while another is filled.
 const hostSlots = 2
 
-// rowOverhead is what a slot holds for each field of a row beside the elements: the slice
-// of them, in an interface.
+// rowOverhead is the memory of a slot for each field of a row besides the elements: a slice header
+// in an interface.
 const rowOverhead = 48
 
 // slot is a batch in Go's memory.
 type slot struct {
-	fields  []any   // by field, all rows one behind another
+	fields  []any   // by field: the elements of all rows
 	rows    [][]any // by row, then by field: parts of fields
 	records []int
 	epoch   int
-	left    atomic.Int32  // rows that are still to be read, by worker's parts
-	done    chan struct{} // gets a value when none are left
+	left    atomic.Int32  // workers' tasks that are not finished
+	done    chan struct{} // gets a value when left becomes 0
 	mu      sync.Mutex
-	row     int   // the first one that failed, and why
-	err     error // nil: none
+	row     int   // the first row that failed, and the error
+	err     error // nil: no failure
 	panic   *panicked
 }
 
-// task is a part of a slot's rows.
+// task is a range of a slot's rows.
 type task struct {
 	s        *slot
 	from, to int
 }
 
-// result is a batch on the device, or why there is none.
+// result is a batch on the device, or the error instead.
 type result struct {
 	b     *Batch
 	err   error
 	panic *panicked
 }
 
-// panicked is what Source.Read panicked with.
+// panicked is a panic of Source.Read.
 type panicked struct {
 	record int
 	value  any
@@ -103,7 +103,7 @@ func (l *Loader) start(ctx context.Context, from State) *pipeline {
 	}
 	for _, s := range l.slots {
 		s.err, s.panic = nil, nil
-		select { // of a loop that was left
+		select { // of a loop that ended early
 		case <-s.done:
 		default:
 		}
@@ -117,7 +117,7 @@ func (l *Loader) start(ctx context.Context, from State) *pipeline {
 	return p
 }
 
-// feed has slots filled, in the order of the batches.
+// feed hands out the rows of slots to the workers, in the order of the batches.
 func (p *pipeline) feed(from State) {
 	defer close(p.order)
 	defer close(p.tasks)
@@ -155,13 +155,13 @@ func (p *pipeline) work() {
 	}
 }
 
-// read fills some rows of a slot, up to the first that fails. Where Read panics, or ends its
-// goroutine, the slot gets done all the same.
+// read fills a range of a slot's rows, up to the first that fails. If Read panics, or ends its
+// goroutine, the slot is still completed.
 func (p *pipeline) read(t task) {
 	r, ended := t.from, false
 	defer func() {
 		if !ended {
-			// Without a value the goroutine is being ended, by runtime.Goexit.
+			// recover returns nil if runtime.Goexit ends the goroutine.
 			t.s.fail(r, fmt.Errorf("reading it ended the goroutine"), &panicked{t.s.records[r], recover(), debug.Stack()})
 		}
 		if t.s.left.Add(-1) == 0 {
@@ -181,7 +181,7 @@ func (p *pipeline) read(t task) {
 	ended = true
 }
 
-// fail keeps the failure of the first row, whichever worker comes first.
+// fail keeps the failure of the first row, in whatever order the workers report.
 func (s *slot) fail(row int, err error, p *panicked) {
 	if p != nil && p.value == nil {
 		err, p = inRecord(p.record, err), nil
@@ -193,7 +193,7 @@ func (s *slot) fail(row int, err error, p *panicked) {
 	}
 }
 
-// move makes tensors of what was read.
+// move makes tensors of filled slots.
 func (p *pipeline) move() {
 	for s := range p.order {
 		select {
@@ -217,7 +217,7 @@ func (p *pipeline) move() {
 	}
 }
 
-// upload makes a batch of a slot. Elements are copied before it returns.
+// upload makes a batch of a slot. It returns after the elements are copied.
 func (p *pipeline) upload(s *slot) result {
 	if s.err != nil {
 		return result{err: s.err, panic: s.panic}
@@ -245,8 +245,8 @@ func (r result) release() {
 	}
 }
 
-// next is the next batch, as handles in the place that it was asked for: they are made here, in
-// the program's goroutine, so that the order of what is recorded there is the program's.
+// next returns the next batch as handles in the requested place. It makes the handles in the
+// program's goroutine, which keeps the order of recorded ops there deterministic.
 func (p *pipeline) next() (*Batch, error) {
 	if p.parent.Err() != nil {
 		return nil, context.Cause(p.parent)
@@ -279,7 +279,7 @@ func (p *pipeline) next() (*Batch, error) {
 	return b, nil
 }
 
-// stop ends the goroutines and gives up the batches that nobody got.
+// stop ends the goroutines and releases the batches that the program did not get.
 func (p *pipeline) stop() {
 	p.cancel()
 	p.all.Wait()

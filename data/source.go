@@ -11,36 +11,35 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Source is a set of records of one kind, numbered from 0: a file, a folder, slices in
-// memory, or what is made of other sources.
+// Source is a set of records of one kind, numbered from 0: a file, a folder, slices in memory, or a
+// combination of other sources.
 type Source interface {
-	// Len is the number of records. It does not change.
+	// Len is the number of records. It is constant.
 	Len() int
-	// Fields says what each record is made of. The list does not change.
+	// Fields describes the parts of each record. The list is constant.
 	Fields() []Field
-	// Read decodes record i, which is in [0, Len): into dst[k], a slice of field k's Go
-	// type ([]float32 for Float32) with as many elements as the field has in a record,
-	// in row-major order. All of them have to be written; they hold what some other
-	// record left there. Read is called by several goroutines at once, and the order of
-	// its calls is not fixed: what it gives must depend on i alone.
+	// Read decodes record i, which is in [0, Len). dst[k] is a slice of field k's Go type
+	// ([]float32 for Float32) with the elements of one record, in row-major order. Read must write
+	// all elements; before, they hold those of another record. Several goroutines call Read at
+	// once, in no fixed order: the result must depend on i alone.
 	Read(i int, dst []any) error
 }
 
 // Field is a part of every record.
 type Field struct {
 	Name  string         // for messages
-	DType millrace.DType // of the elements
-	Shape []int          // in one record: that of a batch has one dimension more, in front
+	DType millrace.DType // dtype of the elements
+	Shape []int          // shape in one record; in a batch it has one dimension more, in front
 }
 
-// ErrFormat is a file that is not what it should be: damaged, cut off, of another kind, or
-// with a value that cannot be, such as a label out of range. Test for it with errors.Is.
+// ErrFormat says that a file is damaged, truncated, of another format, or has an invalid value,
+// such as a label out of range. Test for it with errors.Is.
 var ErrFormat = errors.New("malformed")
 
-// RecordError is what went wrong with one record. Test for it with errors.As.
+// RecordError is an error of one record. Test for it with errors.As.
 type RecordError struct {
 	File   string // empty for sources without files
-	Record int    // the number in that file, or in a source without one, from 0; in a folder, among its images
+	Record int    // index from 0 in that file, among a folder's images, or in a source without files
 	Err    error
 }
 
@@ -52,10 +51,10 @@ func (e *RecordError) Error() string {
 	return fmt.Sprintf("%s: record %d: %v", e.File, e.Record, e.Err)
 }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *RecordError) Unwrap() error { return e.Err }
 
-// inRecord names the record that err came from, where err does not yet.
+// inRecord adds the record's index to err, unless err has one.
 func inRecord(i int, err error) error {
 	if _, ok := errors.AsType[*RecordError](err); ok {
 		return err
@@ -63,12 +62,12 @@ func inRecord(i int, err error) error {
 	return &RecordError{Record: i, Err: err}
 }
 
-// bad is ErrFormat with the reason.
+// bad wraps ErrFormat with the reason.
 func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrFormat, fmt.Errorf(format, args...))
 }
 
-// broken is what cannot be decoded; where the disk is at fault err stays.
+// broken marks a decoding error as ErrFormat; errors of the file system stay as they are.
 func broken(err error) error {
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return err
@@ -79,7 +78,7 @@ func broken(err error) error {
 	return bad("%w", err)
 }
 
-// maxRank is that of a field: a batch has one dimension more, and tensors 8 at most.
+// maxRank limits a field's rank: a batch has one dimension more, and tensors have at most 8.
 const maxRank = 7
 
 // elems is the number of elements of a field in one record.
@@ -91,7 +90,7 @@ func (f Field) elems() int {
 	return n
 }
 
-// check says why there can be no batches of n records with such a field.
+// check returns the reason why there can be no batches of n records with such a field.
 func (f Field) check(n int) error {
 	if !f.DType.Tensor() {
 		return fmt.Errorf("field %q: %w: %v is no dtype of tensors", f.Name, millrace.ErrDType, f.DType)
@@ -121,7 +120,7 @@ func checkFields(fields []Field, n int) error {
 	return nil
 }
 
-// same says whether records with either field can be in one batch.
+// same reports whether records with either field can be in one batch.
 func (f Field) same(g Field) bool { return f.DType == g.DType && slices.Equal(f.Shape, g.Shape) }
 
 func (f Field) String() string { return fmt.Sprintf("%s %v%v", f.Name, f.DType, f.Shape) }

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-go/millrace/internal/sniff"
 )
 
-// ReadText reads a file of text in UTF-8; other bytes are an error that names their place.
+// ReadText reads a text file in UTF-8; invalid bytes are an error that names their place.
 func ReadText(path string) (string, error) {
 	b, err := sniff.ReadFile(path)
 	if err != nil {
@@ -39,15 +39,15 @@ func checkText(text string) error {
 	return nil
 }
 
-// Vocabulary numbers characters, which are then the tokens of a language model, from 0 in the
-// order of their code points.
+// Vocabulary numbers characters, the tokens of a language model, from 0 in the order of their code
+// points.
 type Vocabulary struct {
 	runes []rune
 	ids   map[rune]int32
 }
 
-// NewVocabulary has the characters of a text. A text that is empty or no UTF-8 is an error.
-// Another run gets the same vocabulary from the same text, or from [Vocabulary.String].
+// NewVocabulary makes the vocabulary of a text's characters. An empty text or invalid UTF-8 is an
+// error. The same text, or [Vocabulary.String], gives the same vocabulary in another run.
 func NewVocabulary(text string) (*Vocabulary, error) {
 	if text == "" {
 		return nil, errors.New("data: vocabulary: no characters")
@@ -69,10 +69,10 @@ func NewVocabulary(text string) (*Vocabulary, error) {
 // Len is the number of characters.
 func (v *Vocabulary) Len() int { return len(v.runes) }
 
-// String is all characters, in order.
+// String returns all characters, in order.
 func (v *Vocabulary) String() string { return string(v.runes) }
 
-// Encode gives the tokens of a text. A character that is not in the vocabulary is an error.
+// Encode returns the tokens of a text. A character outside the vocabulary is an error.
 func (v *Vocabulary) Encode(text string) ([]int32, error) {
 	if err := checkText(text); err != nil {
 		return nil, fmt.Errorf("data: encode: %w", err)
@@ -88,7 +88,7 @@ func (v *Vocabulary) Encode(text string) ([]int32, error) {
 	return ids, nil
 }
 
-// Decode gives the text of tokens. One that is out of range is an error.
+// Decode returns the text of tokens. A token out of range is an error.
 func (v *Vocabulary) Decode(ids []int32) (string, error) {
 	var b strings.Builder
 	for i, id := range ids {
@@ -100,11 +100,11 @@ func (v *Vocabulary) Decode(ids []int32) (string, error) {
 	return b.String(), nil
 }
 
-// Windows makes records for a language model of a long sequence of tokens: X is length of them,
-// Y what follows each, both Int32. Record i begins at token i*stride. With a stride of 1 a
-// loader that shuffles gives windows at random places, with a stride of length and none
-// that does the text from its beginning to its end. The tokens are not copied and must not
-// change any more; too few of them for one window are an error.
+// Windows makes records for a language model from a long sequence of tokens: X is length tokens, Y
+// the token after each of them, both Int32. Record i begins at token i*stride. With stride 1 a
+// shuffling loader gives windows at random places; with stride length a loader without shuffling
+// gives the text from beginning to end. The tokens are not copied and must not change; too few
+// tokens for one window are an error.
 func Windows(tokens []int32, length, stride int) (Source, error) {
 	if length < 1 || stride < 1 {
 		return nil, fmt.Errorf("data: windows: length %d and stride %d", length, stride)

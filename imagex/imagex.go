@@ -1,9 +1,9 @@
-// Package imagex turns images of package image into tensors, and tensors into images.
+// Package imagex converts images of package image to tensors, and tensors to images.
 //
-// Tensors hold colours that are not multiplied by their transparency, as image.NRGBA does: of
-// image.RGBA, whose colours are, they are divided by it. Channels are red, green, blue and
-// alpha, or one of brightness, of 8 bits: of images of 16 bits the upper ones. Uint8 counts from 0
-// to 255, Float32 from 0 to 1.
+// Tensors hold colours that are not multiplied by their transparency, as image.NRGBA does; colours
+// of image.RGBA are divided by it. Channels are red, green, blue and alpha, or brightness alone,
+// with 8 bits; of 16-bit images the upper 8 bits are used. Uint8 goes from 0 to 255, Float32 from 0
+// to 1.
 package imagex
 
 import (
@@ -24,18 +24,21 @@ import (
 
 // Options say how a tensor holds an image. The zero value is a tensor of Uint8, channels first.
 type Options struct {
-	// DType is Uint8, or Float32; another is [millrace.ErrDType].
+	// DType is Uint8 or Float32; another one is [millrace.ErrDType]. The default is Uint8.
 	DType millrace.DType
-	// Channels are 1, brightness; 3; or 4, with alpha. 0 is what the image has: 1 for
-	// image.Gray and Gray16, 3 for YCbCr and CMYK, else 4. Fewer leave transparency out of account.
+	// Channels is 1 for brightness, 3 for colours, or 4 with alpha. 0 stands for the image's own
+	// number: 1 for image.Gray and Gray16, 3 for YCbCr and CMYK, else 4. With fewer than 4,
+	// transparency is ignored.
 	Channels int
-	// Last has channels be the last dimension, (height, width, channels), else it is the first.
+	// Last puts the channels last, (height, width, channels); else they are the first dimension.
 	Last bool
 }
 
 var errNil = errors.New("nil image")
 
-// FromImage makes a tensor of an image, on the default device.
+// FromImage makes a tensor of an image, on the default device. Its shape is (channels, height,
+// width), or that of Options.Last. A nil image or one that is too large gives a tensor with an
+// error.
 func FromImage(img image.Image, o Options) *millrace.Tensor {
 	d, err := millrace.Default()
 	if err != nil {
@@ -44,7 +47,7 @@ func FromImage(img image.Image, o Options) *millrace.Tensor {
 	return FromImageOn(d, img, o)
 }
 
-// FromImageOn is [FromImage] in a place. Stack makes a batch of several.
+// FromImageOn is [FromImage] in a given place. millrace.Stack makes a batch of several images.
 func FromImageOn(p millrace.Place, img image.Image, o Options) *millrace.Tensor {
 	const op = "fromimage"
 	if v := reflect.ValueOf(img); img == nil || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -69,7 +72,7 @@ func FromImageOn(p millrace.Place, img image.Image, o Options) *millrace.Tensor 
 	return t
 }
 
-// then is what was made of a tensor that is not used further.
+// then releases an intermediate tensor t and returns r.
 func then(t, r *millrace.Tensor) *millrace.Tensor {
 	handle.Drop(t)
 	return r
@@ -95,7 +98,7 @@ func (o Options) channels(img image.Image) (int, error) {
 	return 4, nil
 }
 
-// pixels are an image's, row by row, by so many channels.
+// pixels returns an image's pixels, row by row, with c channels each.
 func pixels(img image.Image, c int) []uint8 {
 	b := img.Bounds()
 	h, w := b.Dy(), b.Dx()
@@ -108,7 +111,7 @@ func pixels(img image.Image, c int) []uint8 {
 			}
 			return dst
 		}
-	case *image.YCbCr: // there is a fast way, and no transparency
+	case *image.YCbCr: // has no transparency, and allows a faster way
 		rgba := image.NewRGBA(b)
 		draw.Draw(rgba, b, x, b.Min, draw.Src)
 		img = &image.NRGBA{Pix: rgba.Pix, Stride: rgba.Stride, Rect: b}
@@ -137,17 +140,17 @@ func pixels(img image.Image, c int) []uint8 {
 	return dst
 }
 
-// Image is a tensor of three dimensions, channels first or, with last, last (else [millrace.ErrShape]), as
-// an *image.Gray of one channel, or an *image.NRGBA of 3 or 4. It is of Uint8 or Float32 (else
-// [millrace.ErrDType]): of which numbers below 0 and NaN are 0, numbers above 1 are 1, and
-// others are rounded to the nearest of 255 steps, halves to even ones. It runs what t
-// needs; the error that t carries, or that running found, is returned.
+// Image converts a tensor of three dimensions to an image: one channel to an *image.Gray, 3 or 4 to
+// an *image.NRGBA. Channels are first or, with last, last; other shapes are [millrace.ErrShape].
+// The dtype is Uint8 or Float32, else [millrace.ErrDType]. Of Float32, numbers below 0 and NaN
+// become 0, numbers above 1 become 255, and others are rounded to the nearest of 255 steps, halves
+// to even. It runs the ops that t needs, waits, and returns their errors.
 func Image(t *millrace.Tensor, last bool) (image.Image, error) {
 	const op = "image"
 	if t.Err() != nil {
 		return nil, failed(op, operror.ErrNoValue, t).Err()
 	}
-	t = t.To(t.Stream()) // what it is now, whatever Set does meanwhile
+	t = t.To(t.Stream()) // the current value, even if Set is called meanwhile
 	defer handle.Drop(t)
 	if t.Rank() != 3 {
 		return nil, failed(op, fmt.Errorf("%w: %v is no image", millrace.ErrShape, t.Shape()), t).Err()
@@ -201,10 +204,10 @@ func bytesOf(x *millrace.Tensor) ([]uint8, error) {
 	}
 }
 
-// sure is the memory that need not be compared with what there is.
+// sure is the size in bytes up to which room does not compare with the machine's memory.
 const sure = 1 << 30
 
-// room refuses images that this machine has no memory for, as image.Uniform's.
+// room rejects images that do not fit in this machine's memory, such as an image.Uniform.
 func room(h, w int) error {
 	s := ir.Shape{h, w, 4}
 	if err := s.Check(); err != nil {
@@ -220,7 +223,8 @@ func room(h, w int) error {
 	return nil
 }
 
-// failed is a tensor that carries an error with the program's line, or that of an operand.
+// failed returns a tensor that carries an error with the program's line, or the error of an
+// operand.
 func failed(op string, err error, ts ...*millrace.Tensor) *millrace.Tensor {
 	operands := make([]any, len(ts))
 	for i, t := range ts {

@@ -17,13 +17,13 @@ import (
 	_ "github.com/millrace-go/millrace/internal/nocache"
 )
 
-// drawable are the images that have Set.
+// drawable is an image with a method Set.
 type drawable interface {
 	image.Image
 	Set(x, y int, c color.Color)
 }
 
-// images of all kinds, with bounds that do not begin at 0.
+// images makes images of all kinds, with bounds that do not begin at 0.
 func images() map[string]image.Image {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := image.Rect(-2, 3, 5, 8)
@@ -53,7 +53,7 @@ func images() map[string]image.Image {
 	return all
 }
 
-// Images come in as image/color converts their pixels, and go out as they came in.
+// TestImages: FromImage converts pixels as image/color does, and Image returns the same pixels.
 func TestImages(t *testing.T) {
 	for name, m := range images() {
 		b := m.Bounds()
@@ -109,7 +109,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// Colours of image.RGBA are divided by their transparency.
+// TestPremultiplied: colours of image.RGBA are divided by their transparency.
 func TestPremultiplied(t *testing.T) {
 	m := image.NewRGBA(image.Rect(0, 0, 2, 1))
 	m.SetRGBA(0, 0, color.RGBA{64, 32, 0, 128})
@@ -128,7 +128,7 @@ func TestFloats(t *testing.T) {
 	}
 }
 
-// What is no image is an error with the line.
+// TestBadInput: an operand that is no image gives an error with the line.
 func TestBadInput(t *testing.T) {
 	line := func() int { _, _, n, _ := runtime.Caller(1); return n }
 	bad := func(err error, n int, want error) {

@@ -20,8 +20,8 @@ func line() int {
 	return n
 }
 
-// Bad operands give tensors that carry an error with the program's line, and the device
-// stays usable.
+// TestBadInput: bad operands give tensors that carry an error with the program's line, and the
+// device stays usable.
 func TestBadInput(t *testing.T) {
 	d := open(t, "cpu")
 	other := open(t, "cpu:tier=0")
@@ -117,14 +117,15 @@ func TestBadInput(t *testing.T) {
 	if err := linalg.Inverse(stack).Err(); err == nil || !strings.Contains(err.Error(), "matrix [1 0]") {
 		t.Errorf("the singular matrix is not named: %v", err)
 	}
-	for d.Sync(context.Background()) != nil { // each error is told once
+	for d.Sync(context.Background()) != nil { // each error is reported once
 	}
 	if v, err := millrace.Item[float64](linalg.Det(f(1, 1).MulScalar(3))); err != nil || v != 3 {
 		t.Errorf("after errors: %v, %v", v, err)
 	}
 }
 
-// Elements that are not finite, huge, tiny or equal never hang or panic, whatever the size.
+// TestHostileElements: elements that are not finite, huge, tiny or equal never hang or panic,
+// whatever the size.
 func TestHostileElements(t *testing.T) {
 	d := open(t, "cpu:compile=off")
 	values := []float64{0, 1, -1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, 5e-324, 1e-300, 1e300, math.Copysign(0, -1)}

@@ -11,30 +11,30 @@ import (
 
 type tensor = millrace.Tensor
 
-// function is what one of the package's functions does.
+// function describes one of the package's functions.
 type function struct {
 	name    string
 	results int
-	check   func(shapes [][]int) error              // refuses operands by their shapes
-	run     func(in []stack) ([]stack, error)       // on the host; in may be overwritten
-	back    func(in, out, d []*tensor) []*tensor    // as autodiff.Custom takes it
-	size    func(shapes [][]int) (elements [][]int) // shapes of results larger than operands, or nil
+	check   func(shapes [][]int) error              // rejects operands by their shapes
+	run     func(in []stack) ([]stack, error)       // computes on the host; may overwrite in
+	back    func(in, out, d []*tensor) []*tensor    // derivatives, as autodiff.Custom takes them
+	size    func(shapes [][]int) (elements [][]int) // shapes of results that are larger than operands, or nil
 }
 
-// call is the function's results for tensors, of which autodiff knows the derivative. It looks
-// once at what each operand is.
+// call applies the function to tensors and registers its derivative with autodiff. It reads each
+// operand once.
 func (f function) call(ts ...*tensor) []*tensor {
 	return autodiff.Custom(f.forward, f.back, ts...)
 }
 
-// forward computes the function on operands that nobody else has.
+// forward computes the function on handles that only it has.
 func (f function) forward(ts []*tensor) []*tensor {
 	out, err := f.compute(ts)
 	if err == nil {
 		return out
 	}
 	out = []*tensor{failed(f.name, err, ts...)}
-	for len(out) < f.results { // each a handle of its own, as all results are
+	for len(out) < f.results { // each result has its own handle
 		out = append(out, failed(f.name, err, out[0]))
 	}
 	return out
@@ -45,7 +45,7 @@ func (f function) compute(ts []*tensor) ([]*tensor, error) {
 	operands := make([]any, len(ts))
 	for i, t := range ts {
 		if t.Err() != nil {
-			return nil, operror.ErrNoValue // or what the tensor carries: see failed
+			return nil, operror.ErrNoValue // or the error that the tensor carries: see failed
 		}
 		if dt := t.DType(); dt != millrace.Float32 && dt != millrace.Float64 {
 			return nil, fmt.Errorf("%w: %v: Float32 or Float64", millrace.ErrDType, dt)
@@ -87,7 +87,7 @@ func (f function) compute(ts []*tensor) ([]*tensor, error) {
 	return out, nil
 }
 
-// failed is a tensor that carries an error, or that of an operand.
+// failed returns a tensor that carries an error, or the error of an operand.
 func failed(op string, err error, ts ...*tensor) *tensor {
 	operands := make([]any, len(ts))
 	for i, t := range ts {
@@ -100,7 +100,7 @@ func shapeErr(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", millrace.ErrShape, fmt.Sprintf(format, args...))
 }
 
-// isMatrix refuses what has no two dimensions.
+// isMatrix rejects shapes of fewer than two dimensions.
 func isMatrix(shapes [][]int) error {
 	if s := shapes[0]; len(s) < 2 {
 		return shapeErr("%v is no matrix", s)
@@ -108,7 +108,7 @@ func isMatrix(shapes [][]int) error {
 	return nil
 }
 
-// isSquare refuses what is no square matrix.
+// isSquare rejects all but square matrices.
 func isSquare(shapes [][]int) error {
 	if s := shapes[0]; len(s) < 2 || s[len(s)-1] != s[len(s)-2] {
 		return shapeErr("%v is no square matrix", s)

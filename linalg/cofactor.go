@@ -10,16 +10,17 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// The matrix of cofactors is the derivative of a determinant for every matrix. With a = u·diag(s)·vt
-// it is det(u)·det(vt)·u·diag(p)·vt, p[i] being the product of all singular values but s[i]:
-// of rank 1 where a lacks one of full rank, and 0 where it lacks more.
+// The matrix of cofactors is the derivative of a determinant for every matrix. With a =
+// u·diag(s)·vt it is det(u)·det(vt)·u·diag(p)·vt, where p[i] is the product of all singular values
+// except s[i]. Its rank is 1 if a's rank is one below full, and it is 0 for lower ranks.
 
-// cofactors are those of a square matrix, transposed as the matrix is.
+// cofactors returns the cofactors of a square matrix, at the places of their elements.
 func cofactors(a *tensor) *tensor {
 	return function{name: "det", results: 1, check: isSquare, run: cofactor, back: cofactorBack}.call(a)[0]
 }
 
-// cofactorBack is the derivative of the cofactors, themselves a function of a and g.
+// cofactorBack is the derivative of the cofactors. It is itself a function of a and g, for second
+// derivatives.
 func cofactorBack(in, _, d []*tensor) []*tensor {
 	f := function{name: "det", results: 1, check: areSquare, run: cofactorSlope, back: func(in, _, _ []*tensor) []*tensor {
 		err := fmt.Errorf("%w: no third derivative of the determinant of a matrix that is singular, or nearly", millrace.ErrUnsupported)
@@ -28,7 +29,7 @@ func cofactorBack(in, _, d []*tensor) []*tensor {
 	return []*tensor{f.call(in[0], d[0])[0]}
 }
 
-// areSquare are two stacks of square matrices of one shape.
+// areSquare rejects all but two stacks of square matrices of one shape.
 func areSquare(shapes [][]int) error {
 	if !slices.Equal(shapes[0], shapes[1]) {
 		return shapeErr("%v and %v", shapes[0], shapes[1])
@@ -47,7 +48,7 @@ func others(s []float64, i, j int) float64 {
 	return p
 }
 
-// orientation is the determinant of an orthogonal matrix, 1 or -1, which is overwritten.
+// orientation is the determinant of an orthogonal matrix, 1 or -1. It overwrites the matrix.
 func orientation(n int, x []float64) float64 {
 	f, _ := factor(n, x)
 	sign, _, _ := f.det()
@@ -55,7 +56,7 @@ func orientation(n int, x []float64) float64 {
 }
 
 // rotated calls f for every matrix of a stack with its singular value decomposition and
-// det(u)·det(vt); what f returns becomes, between u and vt, the result.
+// det(u)·det(vt). The result is u·core·vt with the core that f returns.
 func rotated(a stack, f func(i int, sign float64, u, vt blas64.General, s []float64) (core []float64)) ([]stack, error) {
 	n := a.rows()
 	r := newStack(a.shape)
@@ -87,8 +88,9 @@ func cofactor(in []stack) ([]stack, error) {
 	})
 }
 
-// cofactorSlope is the derivative by a of the sum of its cofactors times g. Between singular vectors
-// a is diagonal, and minors of two rows and columns less are all that a second derivative of the determinant has.
+// cofactorSlope is the derivative with respect to a of the sum of a's cofactors times g. In the
+// basis of the singular vectors a is diagonal, and the second derivatives of the determinant are
+// minors without two rows and columns.
 func cofactorSlope(in []stack) ([]stack, error) {
 	a, g := in[0], in[1]
 	n := a.rows()

@@ -2,16 +2,16 @@ package linalg
 
 import "github.com/millrace-go/millrace"
 
-// Derivatives, as autodiff.Custom asks for them: of the operands, from the operands, the
-// results and the derivatives by these.
+// This file has the derivatives for autodiff.Custom: those of operands, computed from the operands,
+// the results and the derivatives with respect to the results.
 
-// tr is the transpose of every matrix.
+// tr transposes every matrix.
 func tr(x *tensor) *tensor { return x.Transpose(-1, -2) }
 
 // eye is the unit matrix of x's last dimension.
 func eye(x *tensor) *tensor { return millrace.EyeOn(x.Stream(), x.DType(), x.Dim(-1)) }
 
-// diagonal is the matrix of a vector, for every vector of a stack.
+// diagonal makes a diagonal matrix of every vector of a stack.
 func diagonal(x *tensor) *tensor { return x.Unsqueeze(-2).Mul(eye(x)) }
 
 // half is a matrix's lower triangle, with half of its diagonal.
@@ -23,8 +23,8 @@ func even(x *tensor) *tensor { return x.Add(tr(x)).MulScalar(0.5) }
 // gaps is the matrix of x[j]-x[i], with ones on its diagonal.
 func gaps(x *tensor) *tensor { return x.Unsqueeze(-2).Sub(x.Unsqueeze(-1)).Add(eye(x)) }
 
-// quotient is x/u, and 0 where both are 0 and also is, where it is not nil: what vectors
-// that nobody used turn gives no term, though values are equal.
+// quotient is x/u, but 0 where x and u are 0, and also is 0 if it is not nil. If the loss does not
+// use some vectors, their rotation therefore adds nothing, even if values are equal.
 func quotient(x, u, also *tensor) *tensor {
 	none := x.EqScalar(0).And(u.EqScalar(0))
 	if also != nil {
@@ -33,7 +33,7 @@ func quotient(x, u, also *tensor) *tensor {
 	return millrace.ScalarWhere(none, 0, x.Div(millrace.ScalarWhere(none, 1, u)))
 }
 
-// unspread sums what was broadcast.
+// unspread sums over broadcast dimensions.
 func unspread(x *tensor, shape []int) *tensor {
 	more := x.Rank() - len(shape)
 	var axes []int
@@ -71,9 +71,9 @@ func ofNumber(a, g *tensor) []*tensor {
 	return []*tensor{tr(Inverse(a)).Mul(g.Unsqueeze(-1).Unsqueeze(-1))}
 }
 
-// detBack is the determinant times the inverse, transposed. Near a singular matrix, where that is 0 times
-// infinity and a quotient of it has no digits, and where the determinant leaves the dtype's range, it is the
-// matrix of cofactors, which are products of other singular values.
+// detBack is the transposed inverse times the determinant. Near a singular matrix this product is 0
+// times infinity, or has no correct digits; the determinant may also leave the dtype's range. In
+// these cases it is the matrix of cofactors, which are products of the other singular values.
 func detBack(in, out, d []*tensor) []*tensor {
 	a, g := in[0], d[0]
 	size := out[0].Abs()
@@ -123,17 +123,17 @@ func eighBack(_, out, d []*tensor) []*tensor {
 func svdBack(in, out, d []*tensor) []*tensor {
 	u, s, vt := out[0], out[1], out[2]
 	v, du, dv := tr(vt), d[0], tr(d[2])
-	// s[j]²-s[i]² in two factors: squares may overflow or vanish.
+	// s[j]²-s[i]² in two factors: squares may overflow or underflow.
 	less, more := gaps(s), s.Unsqueeze(-2).Add(s.Unsqueeze(-1))
 	off := eye(s).Neg().AddScalar(1)
-	turn := func(x, dx *tensor) *tensor { // what a rotation of the singular vectors does
+	turn := func(x, dx *tensor) *tensor { // the effect of a rotation of the singular vectors
 		y := tr(x).MatMul(dx).Mul(off)
 		return quotient(quotient(y.Sub(tr(y)), less, y), more, y)
 	}
 	across := s.Unsqueeze(-2)
 	core := turn(u, du).Mul(across).Add(turn(v, dv).Mul(s.Unsqueeze(-1))).Add(diagonal(d[1]))
 	da := u.MatMul(core).MatMul(vt)
-	// What leaves the space of the singular vectors, which is there for one side at most.
+	// The part outside of the space of the singular vectors, which exists for one side at most.
 	m, n := in[0].Dim(-2), in[0].Dim(-1)
 	if m > n {
 		out := quotient(du, across, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-go/millrace/linalg"
 )
 
-// spd makes a positive definite matrix of any.
+// spd makes a positive definite matrix of any matrix.
 func spd(x *T) *T {
 	return x.MatMul(x.Transpose(-1, -2)).Add(millrace.Eye(millrace.Float64, x.Dim(-2)))
 }
@@ -21,7 +21,7 @@ func sym(x *T) *T { return x.Add(x.Transpose(-1, -2)) }
 
 func one(f func(x *T) *T) func(in []*T) *T { return func(in []*T) *T { return f(in[0]) } }
 
-// all is a number to which everything of several results counts.
+// all makes one number to which all elements of the results contribute.
 func all(ts ...*T) *T {
 	sum := gradcases.Weigh(ts[0])
 	for i, x := range ts[1:] {
@@ -64,14 +64,14 @@ var derivatives = []struct {
 	{"svd of squares", one(svdSquares), [][]int{{3, 3}}},
 }
 
-// svdSquares has no signs that may change.
+// svdSquares does not depend on the undetermined signs.
 func svdSquares(x *T) *T {
 	u, s, vt := linalg.SVD(x)
 	return all(s, u.Square(), vt.Square(), u.MatMul(vt))
 }
 
-// TestDerivatives compares derivatives with central differences, and derivatives of those along a
-// direction with central differences of theirs.
+// TestDerivatives compares derivatives with central differences, and second derivatives along a
+// direction with central differences of the first.
 func TestDerivatives(t *testing.T) {
 	for _, c := range derivatives {
 		r := rand.New(rand.NewPCG(7, uint64(len(c.name))))
@@ -158,7 +158,7 @@ func TestDerivatives(t *testing.T) {
 	}
 }
 
-// Derivatives by what is read as symmetric are symmetric.
+// TestSymmetricDerivatives: derivatives of operands that are read as symmetric are symmetric.
 func TestSymmetricDerivatives(t *testing.T) {
 	a := millrace.FromSlice([]float64{4, 1, 0.5, 1, 3, 0.2, 0.5, 0.2, 2}, 3, 3)
 	for name, f := range map[string]func(x *T) *T{
@@ -183,7 +183,7 @@ func TestSymmetricDerivatives(t *testing.T) {
 	}
 }
 
-// Where there is no derivative it carries an error.
+// TestNoDerivative: a derivative that does not exist carries an error.
 func TestNoDerivative(t *testing.T) {
 	grad := func(f func(x *T) *T, x *T) error {
 		w := autodiff.Watch(x)

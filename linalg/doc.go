@@ -1,60 +1,60 @@
-// Package linalg solves linear systems and factors matrices: what numpy.linalg does, for
+// Package linalg solves linear systems and factors matrices. It has numpy.linalg's functions for
 // tensors of Float32 and Float64, one matrix or a stack of them.
 //
 // # On the host
 //
-// All of it is computed by gonum's lapack in Go, on the machine's cores and in float64,
-// whatever device the operands are on: a call runs what they need, reads them, and puts
-// the result back where they are, into their scope and on their stream, before it returns.
-// Nothing of it fuses. The function of a [millrace.Recording] that calls it is called in every
-// run, as for other reads. Results do not depend on the device, on fusion or on how many
-// threads there are; gonum has assembly for some processors, so that last digits may differ
-// from one kind of processor to another.
+// Everything is computed by gonum's lapack in Go, on the machine's cores and in float64, whatever
+// the operands' device. A call runs the ops that its operands need, reads the operands, and puts
+// the result at their place, in their scope and on their stream, before it returns. Nothing fuses
+// with it. If the function of a [millrace.Recording] calls linalg, it is called in every run, as
+// for other reads. Results do not depend on the device, on fusion or on the number of threads.
+// gonum has assembly for some processors; the last digits may therefore differ between kinds of
+// processors.
 //
 // # Shapes
 //
-// The last two dimensions are a matrix; those before them are a stack of matrices, each of
-// which is taken for itself. Shapes may have zeros in them. What does not fit is
-// [millrace.ErrShape], another dtype [millrace.ErrDType], operands of different dtypes too.
-// Results have the operands' dtype: those of Float32 are computed from the float32 numbers
-// in float64 and rounded once.
+// The last two dimensions are a matrix; those before them are a stack of matrices, each handled
+// separately. Dimensions may be 0. Operands that do not fit are [millrace.ErrShape]; other or
+// different dtypes are [millrace.ErrDType]. Results have the operands' dtype: for Float32 the
+// computation is in float64 and rounded once.
 //
-// # What has no answer
+// # Matrices without a result
 //
-// A singular matrix, one that is not positive definite: the result carries [ErrSingular],
-// [ErrNotPositiveDefinite] with the line of the program and the matrix's place in the stack, where
-// NumPy raises LinAlgError. In a stack one such matrix is enough. NaN and infinities go
-// through Solve, Inverse, Det, SlogDet and QR as arithmetic takes them, but for products with
-// zeros that are left out; Cholesky finds them not positive definite where they come to the
-// diagonal; SVD, Eigh, PseudoInverse and LeastSquares, in its matrix, refuse them as [ErrNotFinite]. (What
-// NumPy does with them depends on the BLAS that it was built with.)
+// For a singular matrix, or one that is not positive definite, the result carries [ErrSingular] or
+// [ErrNotPositiveDefinite] with the line of the program and the matrix's index in the stack. NumPy
+// raises LinAlgError there. One such matrix in a stack is enough. NaN and infinities pass through
+// Solve, Inverse, Det, SlogDet and QR as in arithmetic, except that products with zeros may be left
+// out. Cholesky reports them as not positive definite if they reach the diagonal. SVD,
+// SingularValues, Eigh, Eigvalsh, PseudoInverse and LeastSquares, in its matrix, reject them as
+// [ErrNotFinite]. (NumPy's behavior depends on its BLAS.)
 //
 // # Derivatives
 //
-// Package autodiff has derivatives of all functions, and derivatives of these. They are
-// computed by other calls of this package and matrix products. For Cholesky and Eigh, which
-// read the lower triangle only, they are symmetric: those of a function of (A+Aᵀ)/2. Those
-// by the vectors of Eigh and SVD are not finite, or large, where eigenvalues or singular values are the same or
-// close; vectors by which a derivative is 0, as where nobody used them, give no term. Those by values alone are
-// always there. Those of QR are there for matrices that have no more columns than rows and full rank, those of
-// SlogDet for matrices that are not singular, those of Det for all, up to the second where a matrix is singular. LeastSquares and PseudoInverse jump where the rank of a
-// matrix changes: their derivatives are what they are while it stays.
+// Package autodiff has first and second derivatives of all functions. They are computed by other
+// calls of this package and matrix products.
+//
+//   - Cholesky and Eigh read the lower triangle only. Their derivatives are symmetric: those of a function of (A+Aᵀ)/2.
+//   - Derivatives with respect to the vectors of Eigh and SVD are large or not finite if eigenvalues or singular values are close or equal. Vectors that the loss does not use add nothing. Derivatives through values alone always exist.
+//   - Those of QR exist for matrices of full rank with no more columns than rows.
+//   - Those of SlogDet exist for matrices that are not singular; those of Det for all, up to the second for a singular matrix.
+//   - LeastSquares and PseudoInverse jump where the rank of a matrix changes: their derivatives hold for constant rank.
 //
 // # Eigenvalues of other matrices
 //
-// There is no eig of general matrices: its results are complex where the matrix is real, in
-// an order that nothing fixes, and tensors are real. Eigh is for symmetric matrices, SVD for all.
+// There is no eig of general matrices: its results are complex for real matrices, in no defined
+// order, and tensors are real. Use Eigh for symmetric matrices and SVD for all.
 package linalg
 
 import "errors"
 
 var (
-	// ErrSingular: a matrix without an inverse, as its LU factors tell: one of U's diagonal is 0.
+	// ErrSingular: a matrix without an inverse. An element of the diagonal of U in its LU factors
+	// is 0.
 	ErrSingular = errors.New("singular matrix")
-	// ErrNotPositiveDefinite: a matrix that has no Cholesky factor.
+	// ErrNotPositiveDefinite: a matrix without a Cholesky factor.
 	ErrNotPositiveDefinite = errors.New("matrix is not positive definite")
-	// ErrNotFinite: NaN or an infinity in a matrix that is to be factored by iteration.
+	// ErrNotFinite: NaN or an infinity in a matrix that is factored by iteration.
 	ErrNotFinite = errors.New("NaN or infinity in a matrix")
-	// ErrConvergence: an iteration that did not come to an end.
+	// ErrConvergence: an iteration that did not converge.
 	ErrConvergence = errors.New("the iteration did not converge")
 )

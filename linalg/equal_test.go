@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/linalg"
 )
 
-// Derivatives where values are equal or 0, and of determinants of singular matrices, which
-// formulas with quotients of them would make NaN, or refuse.
+// TestDerivativesWhereValuesAreEqual: derivatives for equal or zero values, and of determinants of
+// singular matrices. Formulas with quotients of values would give NaN or an error.
 func TestDerivativesWhereValuesAreEqual(t *testing.T) {
 	values := func(x *T) *T { _, s, _ := linalg.SVD(x); return s }
 	eigen := func(x *T) *T { w, _ := linalg.Eigh(x); return w }
@@ -71,7 +71,8 @@ func TestDerivativesWhereValuesAreEqual(t *testing.T) {
 	}
 }
 
-// What turns in the space of equal values has no derivative: no number stands for it.
+// TestUsedVectorsOfEqualValues: if the loss uses vectors of equal values, the derivative does not
+// exist and is not finite.
 func TestUsedVectorsOfEqualValues(t *testing.T) {
 	x := autodiff.Watch(millrace.Eye(millrace.Float64, 2))
 	w, v := linalg.Eigh(x)
@@ -86,7 +87,8 @@ func TestUsedVectorsOfEqualValues(t *testing.T) {
 	}
 }
 
-// Second derivatives of the determinant at singular matrices are those of the polynomial.
+// TestSecondDerivativesOfSingularDet: second derivatives of the determinant at singular matrices
+// are those of the polynomial.
 func TestSecondDerivativesOfSingularDet(t *testing.T) {
 	det := func(in []*T) *T { return linalg.Det(in[0]).Sum() }
 	poly := func(in []*T) *T {
@@ -115,7 +117,7 @@ func TestSecondDerivativesOfSingularDet(t *testing.T) {
 	}
 }
 
-// Float32 determinants leave the range early; their cofactors do not.
+// TestCofactorsOfFloat32: Float32 determinants leave the range early; their cofactors do not.
 func TestCofactorsOfFloat32(t *testing.T) {
 	for _, at := range []float32{1e-25, 1e20, 0} {
 		x := autodiff.Watch(millrace.FromSlice([]float32{at, 0, 0, 2 * at}, 2, 2))

@@ -18,7 +18,7 @@ func ExampleSolve() {
 	// Output: [1.000 2.000]
 }
 
-// A line through points that lie on none.
+// The best line through points that are not on one line.
 func ExampleLeastSquares() {
 	x := millrace.FromSlice([]float64{0, 1, 2, 3})
 	y := millrace.FromSlice([]float64{1.1, 2.9, 5.1, 6.9})
@@ -27,7 +27,7 @@ func ExampleLeastSquares() {
 	// Output: [1.060 1.960]
 }
 
-// A matrix without an inverse is an error that the result carries.
+// For a matrix without an inverse the result carries an error.
 func ExampleInverse() {
 	a := millrace.FromSlice([]float64{2, 0, 0, 4}, 2, 2)
 	fmt.Println(linalg.Inverse(a))

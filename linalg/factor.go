@@ -9,33 +9,34 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
-// Cholesky is the lower triangular L, with a positive diagonal, for which L·Lᵀ is a: NumPy's
-// cholesky. a is a square matrix, symmetric and positive definite (else [ErrNotPositiveDefinite]), of
-// which the lower triangle is read.
+// Cholesky is the lower triangular L with a positive diagonal and L·Lᵀ = a: NumPy's cholesky. a is
+// a symmetric, positive definite matrix of shape (…, n, n) (else [ErrNotPositiveDefinite]); only
+// its lower triangle is read. It takes n³/3 operations on the host.
 func Cholesky(a *tensor) *tensor {
 	return function{name: "cholesky", results: 1, check: isSquare, run: cholesky, back: choleskyBack}.call(a)[0]
 }
 
-// QR gives, for a matrix of m rows and n columns, q with k = min(m, n) orthonormal columns and
-// the upper triangular r, of k rows, for which q·r is a: NumPy's qr in its mode
-// "reduced". Signs are as Householder reflections give them: r's diagonal may be negative.
+// QR factors a matrix of shape (…, m, n) into q, (…, m, k), with orthonormal columns, and the upper
+// triangular r, (…, k, n), with q·r = a and k = min(m, n): NumPy's qr in its mode "reduced". Signs
+// are those of Householder reflections: r's diagonal may be negative.
 func QR(a *tensor) (q, r *tensor) {
 	f := function{name: "qr", results: 2, check: isMatrix, run: qr, back: qrBack}.call(a)
 	return f[0], f[1]
 }
 
-// SVD gives, for a matrix of m rows and n columns, u with k = min(m, n) orthonormal columns, the k
-// singular values s from the largest to the smallest, and vt with k orthonormal rows, for
-// which u·diag(s)·vt is a: NumPy's svd with full_matrices=False. A column of u and the row of
-// vt that goes with it may both have the other sign. NaN or an infinity is [ErrNotFinite].
+// SVD factors a matrix of shape (…, m, n) into u, (…, m, k), with orthonormal columns, the singular
+// values s, (…, k), from the largest to the smallest, and vt, (…, k, n), with orthonormal rows:
+// u·diag(s)·vt = a and k = min(m, n). It is NumPy's svd with full_matrices=False. The sign of a
+// column of u and of its row of vt is not determined. NaN or an infinity is [ErrNotFinite].
 func SVD(a *tensor) (u, s, vt *tensor) {
 	f := function{name: "svd", results: 3, check: isMatrix, run: svd, back: svdBack}.call(a)
 	return f[0], f[1], f[2]
 }
 
-// Eigh gives the eigenvalues w of a symmetric matrix, from the smallest to the largest, and v with
-// the eigenvectors, of length 1, as columns: v·diag(w)·vᵀ is a. It is NumPy's eigh. The lower
-// triangle is read. Eigenvectors may have the other sign. NaN or an infinity is [ErrNotFinite].
+// Eigh returns the eigenvalues w, (…, n), of a symmetric matrix of shape (…, n, n), from the
+// smallest to the largest, and the eigenvectors, of length 1, as the columns of v: v·diag(w)·vᵀ =
+// a. It is NumPy's eigh. Only the lower triangle is read. The signs of eigenvectors are not
+// determined. NaN or an infinity is [ErrNotFinite].
 func Eigh(a *tensor) (w, v *tensor) {
 	f := function{name: "eigh", results: 2, check: isSquare, run: eigh, back: eighBack}.call(a)
 	return f[0], f[1]
@@ -57,12 +58,12 @@ func cholesky(in []stack) ([]stack, error) {
 	return in, err
 }
 
-// symmetric is the matrix of which a lower triangle is read.
+// symmetric makes a symmetric matrix from its lower triangle.
 func symmetric(n int, x []float64) blas64.Symmetric {
 	return blas64.Symmetric{N: n, Stride: n, Data: x, Uplo: blas.Lower}
 }
 
-// workspace is memory as large as a function of lapack64 asks for in its first element.
+// workspace allocates the memory that a function of lapack64 requests in the first element of work.
 func workspace(query func(work []float64, size int)) []float64 {
 	ask := []float64{0}
 	query(ask, -1)

@@ -7,19 +7,18 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// LeastSquares gives x for which the length of a·x-b is smallest, and of all such x the shortest:
-// NumPy's and PyTorch's lstsq, of which it is the first result. a is a matrix of any shape and any
-// rank, b a vector or a matrix whose columns are taken one by one; both may be stacks, which broadcast
-// against each other. Singular values of a up to the largest one times the larger of its
-// dimensions times the dtype's epsilon (2^-52, 2^-23) are taken for 0, as NumPy does. NaN or an infinity in a
-// is [ErrNotFinite].
+// LeastSquares returns the x with the smallest |a·x-b|, and among those the shortest: the first
+// result of NumPy's and PyTorch's lstsq. a is a matrix of any shape and rank, b a vector or a
+// matrix whose columns are solved one by one; stacks broadcast. Singular values up to s_max·max(m,
+// n)·eps count as 0, as in NumPy, with the dtype's eps (2^-52 or 2^-23). NaN or an infinity in a is
+// [ErrNotFinite].
 func LeastSquares(a, b *tensor) *tensor {
 	return function{"leastsquares", 1, fittingRows, leastSquares, leastSquaresBack, leastSquared}.call(a, b)[0]
 }
 
-// PseudoInverse is the inverse of Moore and Penrose of a matrix of any shape and any rank: NumPy's and
-// PyTorch's pinv. Which singular values are taken for 0 is as for [LeastSquares], which is
-// more exact than a product with it. NaN or an infinity is [ErrNotFinite].
+// PseudoInverse is the Moore-Penrose inverse of a matrix of any shape and rank: NumPy's and
+// PyTorch's pinv. The same singular values count as 0 as in [LeastSquares], which is more accurate
+// than a product with the pseudo-inverse. NaN or an infinity is [ErrNotFinite].
 func PseudoInverse(a *tensor) *tensor {
 	return function{name: "pseudoinverse", results: 1, check: isMatrix, run: pseudoInverse, back: pseudoInverseBack}.call(a)[0]
 }
@@ -52,7 +51,7 @@ func newSplit(a stack) (split, error) {
 	return split{r[0], r[1], r[2], a.eps}, nil
 }
 
-// at is decomposition i, with 1 over the singular values, and 0 where one is taken for 0.
+// at returns decomposition i, with the inverse singular values, and 0 for those that count as 0.
 func (x split) at(i int) (u, vt blas64.General, inverse []float64) {
 	m, k, n := x.u.rows(), x.u.columns(), x.vt.columns()
 	inverse = make([]float64, k)
@@ -72,7 +71,7 @@ func leastSquares(in []stack) ([]stack, error) {
 	m, batch, _ := pair(a.shape, b.shape)
 	b.shape = m
 	x := newStack(batch, []int{a.columns(), b.columns()})
-	if a.rows()*a.columns() > 0 { // else no elements, or the shortest of all: zeros
+	if a.rows()*a.columns() > 0 { // else there are no elements, or the shortest solution is 0
 		parts, err := newSplit(a)
 		if err != nil {
 			return nil, err
@@ -87,7 +86,7 @@ func leastSquares(in []stack) ([]stack, error) {
 			for j, by := range inverse {
 				for c := range columns {
 					if v := &y.Data[j*columns+c]; by == 0 {
-						*v = 0 // also of NaN
+						*v = 0 // also for NaN
 					} else {
 						*v *= by
 					}
@@ -127,7 +126,8 @@ func pseudoInverse(in []stack) ([]stack, error) {
 	return []stack{p}, err
 }
 
-// leastSquaresBack is that of a⁺·b while a's rank stays (Golub and Pereyra, 1973), by calls of the function.
+// leastSquaresBack is the derivative of a⁺·b for constant rank of a (Golub and Pereyra, 1973), by
+// calls of LeastSquares.
 func leastSquaresBack(in, out, d []*tensor) []*tensor {
 	a, b, x, g := in[0], in[1], out[0], d[0]
 	vector := b.Rank() == 1
@@ -137,7 +137,7 @@ func leastSquaresBack(in, out, d []*tensor) []*tensor {
 	db := LeastSquares(tr(a), g)
 	rest := b.Sub(a.MatMul(x))
 	da := rest.MatMul(tr(LeastSquares(a, db))).Sub(db.MatMul(tr(x)))
-	beyond := g.Sub(tr(a).MatMul(db)) // what no row of a reaches
+	beyond := g.Sub(tr(a).MatMul(db)) // the part outside a's row space
 	da = da.Add(LeastSquares(tr(a), x).MatMul(tr(beyond)))
 	if vector {
 		db = db.Squeeze(-1)

@@ -8,7 +8,8 @@ import (
 	"github.com/millrace-go/millrace/linalg"
 )
 
-// What the dtype of a matrix cannot tell from 0 beside its largest singular value is 0.
+// TestLeastSingularValue: a singular value that the dtype cannot distinguish from 0 beside the
+// largest one counts as 0.
 func TestLeastSingularValue(t *testing.T) {
 	for _, c := range []struct {
 		dt    millrace.DType
@@ -31,8 +32,8 @@ func TestLeastSingularValue(t *testing.T) {
 	}
 }
 
-// The shortest of all solutions for a matrix without rows, or with nothing but zeros, is 0, whatever
-// the right side.
+// TestLeastOfNothing: for a matrix without rows, or of zeros only, the shortest solution is 0,
+// whatever the right side.
 func TestLeastOfNothing(t *testing.T) {
 	nan := millrace.FromSlice([]float64{1, math.NaN(), 3}, 3)
 	for name, c := range map[string]struct {

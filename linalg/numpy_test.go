@@ -92,7 +92,7 @@ var functions = map[string]func(in []*T) []*T{
 
 func list2(a, b *T) []*T { return []*T{a, b} }
 
-// elements of a float tensor in float64.
+// elements returns the elements of a float tensor as float64.
 func elements(x *T) ([]float64, error) {
 	if x.DType() == millrace.Float64 {
 		return millrace.Values[float64](x)
@@ -107,9 +107,9 @@ func elements(x *T) ([]float64, error) {
 
 var open = devicetest.Open
 
-// TestNumPy compares with what numpy.linalg gives: numbers and factors that are unique as they
-// are, vectors that are unique but for their sign up to that, and all factorizations by
-// multiplying the factors. Operands are computed by an op, and one follows.
+// TestNumPy compares with numpy.linalg: numbers and unique factors directly, vectors up to their
+// sign, and all factorizations by multiplying the factors. An op computes the operands, and another
+// op follows.
 func TestNumPy(t *testing.T) {
 	for _, spec := range []string{"cpu", "webgpu"} {
 		t.Run(spec, func(t *testing.T) {
@@ -219,8 +219,8 @@ func compare(t *testing.T, c *given, dt millrace.DType, out []*T) (worst float64
 	return worst
 }
 
-// unique gives what is wanted the signs that were chosen, and puts what was got where there
-// is no unique answer.
+// unique adjusts the wanted result: it takes over the signs that were chosen, and the actual values
+// where the result is not unique.
 var unique = map[string]func(got, want []array) []array{
 	"qr": func(got, want []array) []array {
 		q, r := clone(want[0]), clone(want[1])
@@ -266,8 +266,8 @@ var unique = map[string]func(got, want []array) []array{
 	},
 }
 
-// signs turns vectors round that point the other way than those got, and gives up those of
-// values that are not apart.
+// signs flips vectors with the opposite sign of the actual ones. It skips the vectors of values
+// that are nearly equal.
 func signs(k int, values []float64, at func(j, i int) *float64, n int, got func(j, i int) float64) {
 	for j := range k {
 		dot, lone := 0.0, math.Abs(values[j]) > 1e-6
@@ -302,7 +302,7 @@ func each(shape []int, f func(b, rows, columns int)) {
 	}
 }
 
-// product multiplies factors, and holds them to being orthonormal.
+// product multiplies factors, and checks that they are orthonormal.
 func product(t *testing.T, name string, c *given, got []array, tol float64) {
 	t.Helper()
 	var left, right array
@@ -354,7 +354,7 @@ func product(t *testing.T, name string, c *given, got []array, tol float64) {
 	}
 }
 
-// scaled is a matrix with its columns multiplied.
+// scaled multiplies the columns of a matrix.
 func scaled(a array, by []float64) array {
 	r := clone(a)
 	each(a.Shape, func(b, m, k int) {
@@ -367,7 +367,7 @@ func scaled(a array, by []float64) array {
 	return r
 }
 
-// turned is every matrix transposed.
+// turned transposes every matrix.
 func turned(a array) array {
 	r := clone(a)
 	n := len(a.Shape)

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace-go/millrace/linalg"
 )
 
-// Results go where operands are: into the innermost scope of any, and its stream.
+// TestPlace: results go to the operands' place: into the innermost scope of any operand, on its
+// stream.
 func TestPlace(t *testing.T) {
 	d := open(t, "cpu")
 	s := d.NewStream()
@@ -44,8 +45,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// A result keeps what the operand was when the function was called, whatever Set does later, or
-// meanwhile.
+// TestSet: a result uses the operand's value at the time of the call, even if Set is called later
+// or meanwhile.
 func TestSet(t *testing.T) {
 	d := open(t, "cpu")
 	a := millrace.EyeOn(d, millrace.Float64, 3)
@@ -69,7 +70,7 @@ func TestSet(t *testing.T) {
 	wg.Wait()
 }
 
-// A function of a Recording that solves is called in every run.
+// TestRecording: a Recording's function that solves is called in every run.
 func TestRecording(t *testing.T) {
 	d := open(t, "cpu")
 	calls := 0
@@ -93,8 +94,8 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// Large matrices, and stacks that several cores share, by multiplying factors again. Results do
-// not depend on the device's options.
+// TestLarge: large matrices, and stacks that several cores share, are checked by multiplying the
+// factors. Results do not depend on the device's options.
 func TestLarge(t *testing.T) {
 	var bits [][]float64
 	for _, spec := range []string{"cpu", "cpu:fusion=off,compile=off,threads=1"} {

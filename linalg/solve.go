@@ -11,55 +11,54 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Solve gives x for which a·x is b: NumPy's solve. a is a square matrix or a stack of them; b is a
-// vector, or a matrix whose columns are taken one by one, or a stack of those. Stacks
-// broadcast against each other. A singular a is [ErrSingular]. It is an LU
-// factorization with partial pivoting.
+// Solve returns x with a·x = b: NumPy's solve. a is a square matrix or a stack of them; b is a
+// vector, or a matrix whose columns are solved one by one, or a stack of those. Stacks broadcast. A
+// singular a is [ErrSingular]. It uses LU factorization with partial pivoting, on the host.
 func Solve(a, b *tensor) *tensor {
 	return function{"solve", 1, fitting, solve, solveBack, solved}.call(a, b)[0]
 }
 
-// Inverse is the inverse of a square matrix: NumPy's inv. One that has none is [ErrSingular].
+// Inverse is the inverse of a square matrix: NumPy's inv. A singular matrix is [ErrSingular].
 func Inverse(a *tensor) *tensor {
 	return function{name: "inverse", results: 1, check: isSquare, run: inverse, back: inverseBack}.call(a)[0]
 }
 
-// Det is the determinant of a square matrix, one number for each of a stack: NumPy's det. It is 0
-// for a singular matrix and 1 for one without elements. A determinant that the dtype cannot hold
-// is an infinity, or 0: see [SlogDet].
+// Det is the determinant of a square matrix, one number for each matrix of a stack: NumPy's det. It
+// is 0 for a singular matrix and 1 for one without elements. A determinant outside the dtype's
+// range becomes an infinity or 0: see [SlogDet].
 func Det(a *tensor) *tensor {
 	return function{"det", 1, isSquare, det, detBack, numbers}.call(a)[0]
 }
 
-// SlogDet is the sign of the determinant of a square matrix, -1, 0 or 1, and the natural
+// SlogDet returns the sign of the determinant of a square matrix, -1, 0 or 1, and the natural
 // logarithm of its absolute value, -Inf for a singular one: NumPy's slogdet.
 func SlogDet(a *tensor) (sign, logabs *tensor) {
 	r := function{"slogdet", 2, isSquare, slogDet, slogDetBack, numbers}.call(a)
 	return r[0], r[1]
 }
 
-// lu are the factors of a square matrix, whose elements they take the place of.
+// lu holds the factors of a square matrix, in the memory of its elements.
 type lu struct {
 	a     blas64.General
 	pivot []int
 }
 
-// general is a matrix as lapack64 takes it.
+// general describes a matrix for lapack64.
 func general(rows, columns int, data []float64) blas64.General {
 	return blas64.General{Rows: rows, Cols: columns, Stride: max(columns, 1), Data: data}
 }
 
-// factor reports whether the matrix has an inverse.
+// factor factors a matrix in place, and reports whether it has an inverse.
 func factor(n int, a []float64) (f lu, ok bool) {
 	f = lu{general(n, n, a), make([]int, n)}
 	ok = lapack64.Getrf(f.a, f.pivot)
 	return f, ok
 }
 
-// solve has b's columns become solutions.
+// solve overwrites b's columns with the solutions.
 func (f lu) solve(b blas64.General) { lapack64.Getrs(blas.NoTrans, f.a, b, f.pivot) }
 
-// det is the determinant's sign, and its absolute value as fraction · 2^exponent.
+// det returns the determinant's sign, and its absolute value as fraction · 2^exponent.
 func (f lu) det() (sign, fraction float64, exponent int) {
 	sign, fraction = 1, 1
 	for i, p := range f.pivot {
@@ -76,7 +75,7 @@ func (f lu) det() (sign, fraction float64, exponent int) {
 	return sign, fraction, exponent
 }
 
-// factored are the factors of a stack.
+// factored factors every matrix of a stack.
 func factored(a stack, singular error) ([]lu, error) {
 	fs := make([]lu, a.count())
 	err := a.each(a.cubic(), func(i int) error {
@@ -90,8 +89,8 @@ func factored(a stack, singular error) ([]lu, error) {
 	return fs, err
 }
 
-// pair is the shape of Solve's operand b as matrices, of the result's stack, and whether
-// they fit.
+// pair returns the shape of Solve's operand b as matrices, the shape of the result's stack, and
+// whether a and b match.
 func pair(a, b []int) (matrices []int, batch ir.Shape, ok bool) {
 	matrices = b
 	if len(b) == 1 {
@@ -111,7 +110,7 @@ func fitting(shapes [][]int) error {
 	return fittingSides(shapes)
 }
 
-// fittingSides refuses a right side that does not go with a matrix.
+// fittingSides rejects a right side that does not match the matrix.
 func fittingSides(shapes [][]int) error {
 	if _, _, ok := pair(shapes[0], shapes[1]); !ok {
 		return shapeErr("%v and a right side of %v", shapes[0], shapes[1])
@@ -147,8 +146,7 @@ func solve(in []stack) ([]stack, error) {
 	return []stack{x}, err
 }
 
-// spread tells which of a stack's matrices goes with number i of the stack that it
-// broadcasts to.
+// spread maps an index of the broadcast stack to an index of the original stack.
 func spread(from, to []int) func(i int) int {
 	strides := make([]int, len(to))
 	n := 1
@@ -186,10 +184,10 @@ func inverse(in []stack) ([]stack, error) {
 	return []stack{x}, err
 }
 
-// numbers are one for each matrix.
+// numbers is the shape of one number for each matrix.
 func numbers(shapes [][]int) [][]int { return [][]int{shapes[0][:len(shapes[0])-2]} }
 
-// dets calls f for the determinant of every matrix.
+// dets calls f with the determinant of every matrix.
 func dets(a stack, f func(i int, sign, fraction float64, exponent int)) error {
 	if a.rows() == 0 {
 		for i := range ir.Shape(a.batch()).Elems() {
@@ -197,7 +195,7 @@ func dets(a stack, f func(i int, sign, fraction float64, exponent int)) error {
 		}
 		return nil
 	}
-	fs, err := factored(a, nil) // a singular one has a determinant
+	fs, err := factored(a, nil) // a singular matrix has a determinant
 	for i := range fs {
 		sign, fraction, exponent := fs[i].det()
 		f(i, sign, fraction, exponent)

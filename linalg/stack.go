@@ -18,7 +18,7 @@ import (
 type stack struct {
 	shape []int
 	data  []float64
-	eps   float64 // of operands: that of the dtype they had
+	eps   float64 // for operands: epsilon of their dtype
 }
 
 func newStack(shape ...[]int) stack {
@@ -26,7 +26,7 @@ func newStack(shape ...[]int) stack {
 	return stack{shape: s, data: make([]float64, ir.Shape(s).Elems())}
 }
 
-// read is a tensor's elements, private to the caller.
+// read copies a tensor's elements; the caller owns the copy.
 func read(t *tensor) (stack, error) {
 	s := stack{shape: t.Shape(), eps: 0x1p-52}
 	if t.DType() == millrace.Float64 {
@@ -46,7 +46,7 @@ func read(t *tensor) (stack, error) {
 	return s, err
 }
 
-// tensor puts a result where operands are.
+// tensor puts a result at the operands' place.
 func (s stack) tensor(p millrace.Place, dt millrace.DType) *tensor {
 	if dt == millrace.Float64 {
 		return millrace.FromSliceOn(p, s.data, s.shape...)
@@ -58,7 +58,7 @@ func (s stack) tensor(p millrace.Place, dt millrace.DType) *tensor {
 	return millrace.FromSliceOn(p, data, s.shape...)
 }
 
-// rows and columns of each matrix.
+// rows and columns are those of each matrix.
 func (s stack) rows() int    { return s.shape[len(s.shape)-2] }
 func (s stack) columns() int { return s.shape[len(s.shape)-1] }
 
@@ -71,7 +71,7 @@ func (s stack) at(i int) []float64 {
 	return s.data[i*n : (i+1)*n]
 }
 
-// count is how many matrices there are to look at: none where they have no elements.
+// count is the number of matrices to process: 0 if they have no elements.
 func (s stack) count() int {
 	n := s.rows() * s.columns()
 	if n == 0 {
@@ -80,7 +80,7 @@ func (s stack) count() int {
 	return len(s.data) / n
 }
 
-// where is the place of matrix i in the stack, for messages.
+// where adds the index of matrix i in the stack to an error.
 func (s stack) where(i int, err error) error {
 	b := s.batch()
 	if len(b) == 0 {
@@ -94,11 +94,11 @@ func (s stack) where(i int, err error) error {
 	return fmt.Errorf("%w: matrix %v of the stack", err, at)
 }
 
-// each calls f for every matrix of the stack, on several cores where that pays, with the work of
-// one being about the given number of operations. It returns the error of the
-// first matrix that has one.
+// each calls f for every matrix of the stack, on several cores if work, the approximate number of
+// operations for one matrix, makes that worthwhile. It returns the error of the first failing
+// matrix.
 func (s stack) each(work int, f func(i int) error) error {
-	const alone = 1 << 17 // operations that are not worth a goroutine
+	const alone = 1 << 17 // fewer operations are not worth a goroutine
 	n := s.count()
 	one := func(i int) (err error) {
 		defer operror.Recover("lapack", &err)
@@ -115,7 +115,7 @@ func (s stack) each(work int, f func(i int) error) error {
 	}
 	var (
 		next  atomic.Int64
-		first = n // that has an error
+		first = n // index of the first failing matrix
 		cause error
 		mu    sync.Mutex
 		wg    sync.WaitGroup
@@ -133,7 +133,7 @@ func (s stack) each(work int, f func(i int) error) error {
 						first, cause = i, err
 					}
 					mu.Unlock()
-					next.Store(int64(n)) // smaller ones are under way
+					next.Store(int64(n)) // smaller indices are already being processed
 				}
 			}
 		})
@@ -145,13 +145,13 @@ func (s stack) each(work int, f func(i int) error) error {
 	return nil
 }
 
-// cubic is the work of factoring matrices, as each takes it.
+// cubic is the work of factoring one matrix.
 func (s stack) cubic() int {
 	m, n := s.rows(), s.columns()
 	return m * n * min(m, n)
 }
 
-// finite refuses NaN and infinities.
+// finite rejects NaN and infinities.
 func finite(x []float64) error {
 	for _, v := range x {
 		if math.IsNaN(v - v) {
@@ -161,11 +161,11 @@ func finite(x []float64) error {
 	return nil
 }
 
-// sure is the memory of a result that need not be compared with what there is.
+// sure is the size in bytes of a result up to which room does not compare with the machine's memory.
 const sure = 1 << 30
 
-// room refuses shapes that this machine has no memory for in float64: Go ends a
-// program that asks for too much.
+// room rejects shapes that do not fit in this machine's memory as float64: Go would end the
+// program.
 func room(shape []int) error {
 	s := ir.Shape(shape)
 	if err := s.Check(); err != nil {

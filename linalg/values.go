@@ -11,16 +11,18 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
-// SingularValues gives the k = min(m, n) singular values of a matrix of m rows and n columns,
-// from the largest to the smallest: NumPy's and PyTorch's svdvals. No vectors are computed, so it is
-// faster than [SVD], and last digits may differ. Its derivative is there where values are the same, too. NaN or an infinity is [ErrNotFinite].
+// SingularValues returns the k = min(m, n) singular values, (…, k), of a matrix of shape (…, m, n),
+// from the largest to the smallest: NumPy's and PyTorch's svdvals. It computes no vectors and is
+// therefore faster than [SVD]; the last digits may differ. Its derivative also exists for equal
+// values. NaN or an infinity is [ErrNotFinite].
 func SingularValues(a *tensor) *tensor {
 	return function{name: "singularvalues", results: 1, check: isMatrix, run: singularValues, back: singularValuesBack}.call(a)[0]
 }
 
-// Eigvalsh gives the eigenvalues of a symmetric matrix, from the smallest to the largest: NumPy's
-// eigvalsh. The lower triangle is read. No vectors are computed, so it is faster than [Eigh], and last digits may
-// differ. Its derivative is there where values are the same, too. NaN or an infinity is [ErrNotFinite].
+// Eigvalsh returns the eigenvalues, (…, n), of a symmetric matrix of shape (…, n, n), from the
+// smallest to the largest: NumPy's eigvalsh. Only the lower triangle is read. It computes no
+// vectors and is therefore faster than [Eigh]; the last digits may differ. Its derivative also
+// exists for equal values. NaN or an infinity is [ErrNotFinite].
 func Eigvalsh(a *tensor) *tensor {
 	return function{name: "eigvalsh", results: 1, check: isSquare, run: eigvalsh, back: eigvalshBack}.call(a)[0]
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// dtypes are the format's, in the order in which tensors are written: wide ones
-// first, so that all are aligned, and then as the Python package does. Those
-// without a name are none of tensors.
+// dtypes are the format's dtypes in the order in which tensors are written: wide ones first, which
+// aligns all of them, and then in the order of the Python package. Rows without a name are no
+// dtypes of tensors.
 var dtypes = []struct {
 	stored string
 	bits   int64
@@ -37,8 +37,8 @@ var dtypes = []struct {
 	{"BOOL", 8, "bool"},
 }
 
-// parseDType finds the dtype of tensors that a stored one is, or Invalid, and
-// its width, or 0 where the dtype is unknown.
+// parseDType converts a stored dtype. dt is Invalid if tensors have no such dtype, and bits is 0 if
+// the dtype is unknown.
 func parseDType(stored string) (dt millrace.DType, bits int64) {
 	for _, row := range dtypes {
 		if row.stored != stored {
@@ -52,7 +52,7 @@ func parseDType(stored string) (dt millrace.DType, bits int64) {
 	return millrace.Invalid, 0
 }
 
-// describe is the format's name of a dtype and its place among the others.
+// describe returns the format's name of a dtype and its index in dtypes.
 func describe(dt millrace.DType) (stored string, place int, err error) {
 	for i, row := range dtypes {
 		if row.name == dt.String() {

@@ -8,8 +8,7 @@ import (
 	"github.com/millrace-go/millrace/safetensors"
 )
 
-// Open reads no elements: a model's list costs nothing, and only the tensors
-// that are asked for are read.
+// Open reads no elements: listing a model is cheap, and only the requested tensors are read.
 func ExampleOpen() {
 	f, err := safetensors.Open("testdata/first.safetensors")
 	if err != nil {
@@ -47,7 +46,7 @@ func ExampleSave() {
 	file.Close()
 	defer os.Remove(file.Name())
 
-	// Weights that were tuned are computed when they are saved.
+	// Changed weights are computed when they are saved.
 	weights, err := safetensors.Load("testdata/first.safetensors")
 	if err != nil {
 		fmt.Println(err)
@@ -87,7 +86,7 @@ func ExampleNewFile() {
 	// Output: ["a\"\\\né😀"]
 }
 
-// The place decides the device, and who releases.
+// The place decides the device and the owner.
 func ExampleLoadOn() {
 	d, err := millrace.Default()
 	if err != nil {

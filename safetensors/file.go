@@ -18,19 +18,18 @@ import (
 type File struct {
 	path   string
 	r      io.ReaderAt
-	base   int64 // where the elements begin
+	base   int64 // start of the elements
 	head   *header
 	byName map[string]int
 	close  func() error
 }
 
 const (
-	lengthBytes = 8           // of the number in front of the header
+	lengthBytes = 8           // size of the number before the header
 	maxHeader   = 100_000_000 // the format's own limit
 )
 
-// Open opens the file at path and reads its header. One that is not what the
-// format asks for is [ErrFormat].
+// Open opens the file at path and reads its header. An invalid header is [ErrFormat].
 func Open(path string) (*File, error) {
 	r, err := sniff.Open(path)
 	if err != nil {
@@ -53,7 +52,7 @@ func openFile(r *os.File, path string) (*File, error) {
 	return newFile(r, info.Size(), path)
 }
 
-// NewFile is [Open] of the size bytes that r reads, such as an embedded file's.
+// NewFile is [Open] for size bytes of a reader, such as an embedded file.
 func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	if r == nil {
 		return nil, errors.New("safetensors: nil reader")
@@ -62,7 +61,7 @@ func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	return f, named("", err)
 }
 
-// named says which file, where that is known.
+// named adds the file's path to an error, if there is one.
 func named(path string, err error) error {
 	switch {
 	case err == nil:
@@ -73,7 +72,7 @@ func named(path string, err error) error {
 	return fmt.Errorf("safetensors: %s: %w", path, err)
 }
 
-// newFile says of a file of another format which one that is.
+// newFile reads the header. For a file of another format the error names that format.
 func newFile(r io.ReaderAt, size int64, path string) (*File, error) {
 	f, err := readHeader(r, size, path)
 	if errors.Is(err, ErrFormat) {
@@ -124,8 +123,7 @@ func readAt(r io.ReaderAt, b []byte, at int64) error {
 	return err
 }
 
-// Close closes the file. Tensors that were read stay; asking for more is
-// [os.ErrClosed].
+// Close closes the file. Tensors already read stay valid; reading more is [os.ErrClosed].
 func (f *File) Close() error {
 	if f == nil || f.close == nil {
 		return nil
@@ -143,8 +141,7 @@ func (f *File) Names() []string {
 	return names
 }
 
-// Info says what the file says of a tensor. A name that is not there is
-// [fs.ErrNotExist].
+// Info returns the header's entry of a tensor. An unknown name is [fs.ErrNotExist].
 func (f *File) Info(name string) (Info, error) {
 	f = f.orEmpty()
 	i, ok := f.byName[name]
@@ -156,11 +153,10 @@ func (f *File) Info(name string) (Info, error) {
 	return t, nil
 }
 
-// Metadata is a copy of the strings that the file has besides its tensors, such
-// as "format"; it is nil where there are none.
+// Metadata returns a copy of the file's strings, such as "format"; nil if there are none.
 func (f *File) Metadata() map[string]string { return maps.Clone(f.orEmpty().head.metadata) }
 
-// orEmpty is f, or a file of nothing for one that was not opened.
+// orEmpty returns f, or an empty file for one that is nil or was not opened.
 func (f *File) orEmpty() *File {
 	if f == nil || f.head == nil {
 		return &File{head: new(header)}
@@ -168,10 +164,9 @@ func (f *File) orEmpty() *File {
 	return f
 }
 
-// Tensor reads a tensor. A name that is not there is [fs.ErrNotExist], a dtype
-// that tensors do not have [millrace.ErrDType], more than eight dimensions
-// [millrace.ErrShape], a file that was cut off since it was opened
-// [ErrFormat].
+// Tensor reads a tensor to the default device. An unknown name is [fs.ErrNotExist]; a dtype that
+// tensors do not have is [millrace.ErrDType]; more than eight dimensions are [millrace.ErrShape]; a
+// file truncated since it was opened is [ErrFormat].
 func (f *File) Tensor(name string) (*millrace.Tensor, error) {
 	d, err := millrace.Default()
 	if err != nil {
@@ -180,7 +175,7 @@ func (f *File) Tensor(name string) (*millrace.Tensor, error) {
 	return f.TensorOn(d, name)
 }
 
-// TensorOn is [File.Tensor] in a place.
+// TensorOn is [File.Tensor] in a given place.
 func (f *File) TensorOn(p millrace.Place, name string) (*millrace.Tensor, error) {
 	f = f.orEmpty()
 	i, ok := f.byName[name]
@@ -207,7 +202,7 @@ func (f *File) read(p millrace.Place, info Info) (*millrace.Tensor, error) {
 	return t, err
 }
 
-// Load reads all tensors of the file at path. Errors are those of [Open] and
+// Load reads all tensors of the file at path to the default device. Errors are those of [Open] and
 // [File.Tensor].
 func Load(path string) (map[string]*millrace.Tensor, error) {
 	d, err := millrace.Default()
@@ -217,7 +212,7 @@ func Load(path string) (map[string]*millrace.Tensor, error) {
 	return LoadOn(d, path)
 }
 
-// LoadOn is [Load] in a place.
+// LoadOn is [Load] in a given place.
 func LoadOn(p millrace.Place, path string) (map[string]*millrace.Tensor, error) {
 	f, err := Open(path)
 	if err != nil {

@@ -14,22 +14,21 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// ErrFormat is a file that is not what it should be: none of this format, a
-// damaged one, or one that is cut off.
+// ErrFormat says that a file is damaged, truncated, or not in this format.
 var ErrFormat = errors.New("malformed")
 
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrFormat, fmt.Errorf(format, args...))
 }
 
-// Info is what a file says of a tensor before its elements.
+// Info is the header's entry of a tensor.
 type Info struct {
 	Name   string
-	DType  millrace.DType // Invalid where tensors have no such dtype
-	Stored string         // the dtype as the file names it, such as "BF16"
+	DType  millrace.DType // Invalid if tensors have no such dtype
+	Stored string         // the dtype's name in the file, such as "BF16"
 	Shape  []int
 
-	begin, end int64 // in the part of the file behind the header
+	begin, end int64 // range in the bytes after the header
 }
 
 // Bytes is the size of the elements in the file.
@@ -38,16 +37,16 @@ func (i Info) Bytes() int64 { return i.end - i.begin }
 const (
 	metadataKey = "__metadata__"
 	maxDims     = 64 // more than any framework has
-	maxDepth    = 16 // of what is passed over
+	maxDepth    = 16 // of values that skip passes over
 )
 
-// header is what is in front of the elements.
+// header is the part of a file before the elements.
 type header struct {
 	tensors  []Info // in the order of their elements
 	metadata map[string]string
 }
 
-// parseHeader reads a header in front of size bytes of elements.
+// parseHeader parses the header of a file with size bytes of elements.
 func parseHeader(text []byte, size int64) (*header, error) {
 	if len(text) == 0 || text[0] != '{' {
 		return nil, malformed("the header does not begin with {")
@@ -74,8 +73,8 @@ func parseHeader(text []byte, size int64) (*header, error) {
 	return h, h.check(size)
 }
 
-// check holds that each tensor's elements are as many as its shape says, and
-// that they follow one another from the first byte to the last.
+// check verifies that each tensor's size matches its shape, and that the tensors fill the bytes
+// from the first to the last without gaps.
 func (h *header) check(size int64) error {
 	slices.SortStableFunc(h.tensors, func(a, b Info) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
@@ -88,7 +87,7 @@ func (h *header) check(size int64) error {
 		at = t.end
 		_, width := parseDType(t.Stored)
 		if width == 0 {
-			continue // of a dtype that came after this program
+			continue // a dtype newer than this program
 		}
 		want, ok := width, true
 		for _, d := range t.Shape {
@@ -98,7 +97,7 @@ func (h *header) check(size int64) error {
 			}
 			hi, lo := bits.Mul64(uint64(want), uint64(d))
 			if hi != 0 || int64(lo) < 0 {
-				want, ok = 1, false // unless there is a zero to come
+				want, ok = 1, false // unless a later dim is 0
 				continue
 			}
 			want = int64(lo)
@@ -113,8 +112,7 @@ func (h *header) check(size int64) error {
 	return nil
 }
 
-// reader reads the header's JSON token by token, so that nothing is built but
-// what is asked for.
+// reader reads the header's JSON token by token, and builds only the needed values.
 type reader struct{ d *json.Decoder }
 
 var errJSON = errors.New("not the JSON that a header is")
@@ -151,8 +149,7 @@ func (r *reader) text() (string, error) {
 	return s, nil
 }
 
-// object reads {"key": value, …}; value reads the value. No key may be there
-// twice.
+// object reads {"key": value, …}; value reads the value. Duplicate keys are an error.
 func (r *reader) object(value func(key string) error) error {
 	if err := r.delim('{'); err != nil {
 		return err
@@ -174,8 +171,8 @@ func (r *reader) object(value func(key string) error) error {
 	return r.delim('}')
 }
 
-// numbers reads [1, 2, …] of at most limit whole numbers that are not negative
-// and fit in an int of so many bits.
+// numbers reads [1, 2, …]: at most limit whole numbers that are not negative and fit in an int of
+// width bits.
 func (r *reader) numbers(limit, width int) ([]int64, error) {
 	if err := r.delim('['); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-go/millrace/safetensors"
 )
 
-// file makes a file of a header's text and what follows it.
+// file makes a file of a header's text and the elements after it.
 func file(text, elems string) string {
 	return string(binary.LittleEndian.AppendUint64(nil, uint64(len(text)))) + text + elems
 }
@@ -24,7 +24,7 @@ func parse(data string) (*safetensors.File, error) {
 	return safetensors.NewFile(strings.NewReader(data), int64(len(data)))
 }
 
-// tensor is an entry of a header.
+// tensor makes an entry of a header.
 func tensor(dtype, shape string, begin, end int64) string {
 	return fmt.Sprintf(`{"dtype":%q,"shape":[%s],"data_offsets":[%d,%d]}`, dtype, shape, begin, end)
 }
@@ -105,7 +105,7 @@ func TestHostileHeaders(t *testing.T) {
 	}
 }
 
-// Nine dimensions are no tensor of ours, and no fault of the file.
+// TestNineDims: nine dimensions are too many for a tensor, but no error of the file.
 func TestNineDims(t *testing.T) {
 	f, err := parse(file(`{"a":`+tensor("U8", "1,1,1,1,1,1,1,1,1", 0, 1)+`}`, "x"))
 	if err != nil {
@@ -116,7 +116,7 @@ func TestNineDims(t *testing.T) {
 	}
 }
 
-// A file that shrinks while it is open gives an error and no crash.
+// TestShrinkingFile: a file that shrinks while it is open gives an error and no crash.
 func TestShrinkingFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	data := file(`{"a":`+tensor("U8", "3000000", 0, 3_000_000)+`}`, strings.Repeat("x", 3_000_000))
@@ -136,8 +136,7 @@ func TestShrinkingFile(t *testing.T) {
 	}
 }
 
-// What a header costs in memory is in proportion to its length, whatever it
-// promises.
+// TestPromises: the memory for a header is proportional to its length, whatever it promises.
 func TestPromises(t *testing.T) {
 	var many strings.Builder
 	for i := range 2000 {
@@ -162,8 +161,8 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// FuzzOpen: what can be read can be written, and is then read as it was. A file
-// never gives more elements than it has bytes for.
+// FuzzOpen: a file that can be read can also be written, and reads back the same. A file never
+// gives more elements than it has bytes for.
 func FuzzOpen(f *testing.F) {
 	names, err := filepath.Glob("testdata/*.safetensors")
 	if err != nil || len(names) == 0 {
@@ -187,7 +186,7 @@ func FuzzOpen(f *testing.F) {
 			x, err := file.Tensor(name)
 			switch {
 			case errors.Is(err, safetensors.ErrFormat):
-				t.Fatal(err) // Open has looked
+				t.Fatal(err) // Open has checked it
 			case err == nil:
 				all[name] = x
 				size += x.Len() * x.DType().Size()

@@ -57,7 +57,7 @@ func TestOpen(t *testing.T) {
 			filetest.Same(t, name, x, millrace.Zeros(millrace.Int32, 0, 3))
 			continue
 		}
-		dt, ok := ir.ParseDType(name) // tensors here are called as their dtype
+		dt, ok := ir.ParseDType(name) // tensors here are named by their dtype
 		if !ok {
 			t.Fatalf("no dtype is called %s", name)
 		}
@@ -71,7 +71,7 @@ func TestOpen(t *testing.T) {
 		filetest.Same(t, name, x, filetest.Ramp(t, dt, 2, 3, 4))
 		read++
 	}
-	if want := len(filetest.DTypes(t)) - 1; read != want { // bfloat16 has a file of its own
+	if want := len(filetest.DTypes(t)) - 1; read != want { // bfloat16 has its own file
 		t.Errorf("%d dtypes were read, want %d", read, want)
 	}
 	info, _ := f.Info("float32")
@@ -102,7 +102,7 @@ func TestEmptyAndNames(t *testing.T) {
 	filetest.Same(t, "name", all["a\"\\\né😀"], filetest.Ramp(t, millrace.Int32, 2))
 }
 
-// The values of make.py, in the upper half of a float32.
+// TestBFloat16: the values of make.py, in the upper half of a float32.
 func TestBFloat16(t *testing.T) {
 	f := open(t, "bfloat16.safetensors")
 	info, err := f.Info("x")
@@ -129,7 +129,7 @@ func TestBFloat16(t *testing.T) {
 	filetest.Same(t, "again", y, x)
 }
 
-// A dtype that tensors do not have spoils nothing but its own tensor.
+// TestOtherDTypes: a dtype that tensors do not have affects only its own tensor.
 func TestOtherDTypes(t *testing.T) {
 	f := open(t, "float8.safetensors")
 	x, err := f.Tensor("x")
@@ -173,8 +173,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Files are, byte for byte, those of the Python package, however often they
-// are written and whatever the tensors are views of.
+// TestSaveAsPython: files equal those of the Python package byte for byte, however often they are
+// written and whatever the tensors are views of.
 func TestSaveAsPython(t *testing.T) {
 	first := map[string]*millrace.Tensor{}
 	for _, dt := range []millrace.DType{millrace.Bool, millrace.Float32, millrace.Int32, millrace.Float64, millrace.Int64, millrace.Uint8} {

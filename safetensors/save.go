@@ -15,10 +15,9 @@ import (
 	"github.com/millrace-go/millrace/internal/tensorfile"
 )
 
-// Save runs what the tensors need and writes them to the file at path, with
-// metadata where there is any. An error leaves an old file as it was: that of a
-// tensor, or one of a name, key or value that is not UTF-8, or of a tensor that
-// is called __metadata__.
+// Save computes the tensors and writes them with the metadata, if any, to the file at path. An
+// error leaves an old file unchanged. Errors are those of a tensor; a name, key or value that is
+// not UTF-8; and a tensor named __metadata__.
 func Save(path string, tensors map[string]*millrace.Tensor, metadata map[string]string) error {
 	p, err := prepare(tensors, metadata)
 	if err != nil {
@@ -27,8 +26,8 @@ func Save(path string, tensors map[string]*millrace.Tensor, metadata map[string]
 	return named(path, tensorfile.Save(path, p.write))
 }
 
-// Write is [Save] to w. After an error from w, part of a file may be written;
-// after any other, nothing.
+// Write is [Save] to w. After an error of w a part of the file may be written; after any other
+// error nothing is.
 func Write(w io.Writer, tensors map[string]*millrace.Tensor, metadata map[string]string) error {
 	if w == nil {
 		return errors.New("safetensors: nil writer")
@@ -77,7 +76,7 @@ func prepare(tensors map[string]*millrace.Tensor, metadata map[string]string) (*
 	return p, nil
 }
 
-// headerOf is the JSON of a header, with spaces up to a multiple of 8 bytes.
+// headerOf makes the JSON of a header, padded with spaces to a multiple of 8 bytes.
 func headerOf(items []item, metadata map[string]string) (b []byte, err error) {
 	valid := true
 	text := func(s string) {
@@ -132,9 +131,8 @@ func headerOf(items []item, metadata map[string]string) (b []byte, err error) {
 	return b, nil
 }
 
-// appendString writes a JSON string with as few escapes as there can be. (The
-// standard library's encoder escapes more, and the bytes would be others than
-// those of the Python package.)
+// appendString writes a JSON string with as few escapes as possible. (The standard library's
+// encoder escapes more, and the bytes would differ from those of the Python package.)
 func appendString(b []byte, s string) []byte {
 	short := map[byte]byte{'"': '"', '\\': '\\', '\b': 'b', '\t': 't', '\n': 'n', '\f': 'f', '\r': 'r'}
 	b = append(b, '"')

@@ -4,8 +4,7 @@ package machine
 
 import "unsafe"
 
-// Ask asks for memory that will be read and written soon: n bytes from p on, which need
-// not be there.
+// Ask prefetches n bytes from p on, which will be read and written soon. The memory need not exist.
 //
 //go:noescape
 func Ask(p unsafe.Pointer, n int64)

@@ -4,5 +4,5 @@ package machine
 
 import "unsafe"
 
-// Ask does nothing where it is not known how to ask.
+// Ask does nothing on processors without a known prefetch.
 func Ask(unsafe.Pointer, int64) {}

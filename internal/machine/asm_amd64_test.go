@@ -26,8 +26,8 @@ var (
 	}
 )
 
-// clobber sets all bits of what code may change, but of AX, CX and DI, which the
-// code above has for itself.
+// clobber sets all bits of the registers that code may change, except AX, CX and DI, which the code
+// above uses.
 func clobber() []byte {
 	var b []byte
 	for r := range byte(16) {

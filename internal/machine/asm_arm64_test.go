@@ -16,7 +16,7 @@ var (
 	store      = words(0xf90004e0) // str x0, [x7, #8]
 	deref      = words(0xf9400000) // ldr x0, [x0]
 	vload      = words(0x3dc00000) // ldr q0, [x0]
-	divide     []byte              // by zero is zero
+	divide     []byte              // division by zero gives zero
 	countDown  = words(
 		0xf94000e1, // ldr x1, [x7]
 		0xf1000421, // subs x1, x1, #1
@@ -30,8 +30,8 @@ var (
 	)
 )
 
-// clobber sets all bits of what code may change, but of x0, x1 and x7, which the code
-// above has for itself.
+// clobber sets all bits of the registers that code may change, except x0, x1 and x7, which the code
+// above uses.
 func clobber() []byte {
 	var b []byte
 	for r := range uint32(32) {

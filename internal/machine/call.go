@@ -7,35 +7,35 @@ import (
 	"unsafe"
 )
 
-// callable says that there is a call for this processor. On macOS for arm64 pages of code
-// are to be mapped with MAP_JIT, and on Windows there caches are the system's: no call yet.
+// callable says that there is a call for this processor. There is none yet on macOS for arm64,
+// where code pages need MAP_JIT, and on Windows for arm64, where the system flushes the caches.
 const callable = true
 
-// Call calls machine code at addr with the address of frame in DI (arm64: R7), where
-// the processor has a Level. MXCSR (arm64: FPCR) is as asked for while it runs, and what
-// it was afterwards, but that on amd64 without cgo KeepMXCSR stays, which is what Go has it
-// be; the upper halves of the vector registers are zero.
+// Call calls machine code at addr with the address of frame in DI (arm64: R7), if the processor has
+// a Level. MXCSR (arm64: FPCR) has the given value during the call, and its old value after it. On
+// amd64 without cgo it instead has KeepMXCSR after the call, the value that Go sets. The upper
+// halves of the vector registers are zero.
 //
-// The code may change every general register but SP, BP and R14 (arm64: RSP, R18, R28,
-// R29 and R30), all vector and mask registers and the flags, but not the direction flag.
-// It never moves SP and never calls Go; it returns within some 200 µs, since no collection can begin before.
-// Frame may lie on a stack, on Go's heap or outside: no address is kept.
+// The code may change every general register but SP, BP and R14 (arm64: RSP, R18, R28, R29 and
+// R30), all vector and mask registers and the flags, but not the direction flag. It must not move
+// SP or call Go. It must return within about 200 µs, because no collection can begin before. The
+// frame may be on a stack, on Go's heap or outside: no address is kept.
 //
-// A fault inside is a panic, as it is in Go code (other addresses than nil's:
-// debug.SetPanicOnFault), except on Windows, where it ends the process. The race
-// detector sees nothing of what the code reads and writes.
+// A fault inside is a panic, as it is in Go code (for other addresses than nil's:
+// debug.SetPanicOnFault). On Windows it ends the process. The race detector does not see the code's
+// reads and writes.
 func Call(addr uintptr, frame unsafe.Pointer, mxcsr uint32) {
 	if !call(addr, frame, mxcsr) {
 		callSet(addr, frame, mxcsr)
 	}
 }
 
-// call does nothing and returns false where the thread's MXCSR is not as asked for.
+// call does nothing and returns false if the thread's MXCSR differs from mxcsr.
 //
 //go:noescape
 func call(addr uintptr, frame unsafe.Pointer, mxcsr uint32) (done bool)
 
-// callWith is call with MXCSR changed for its time.
+// callWith is call with MXCSR changed during the call.
 //
 //go:noescape
 func callWith(addr uintptr, frame unsafe.Pointer, mxcsr uint32)
@@ -44,9 +44,9 @@ func getMXCSR() uint32
 
 func setMXCSR(mxcsr uint32)
 
-// callSet changes MXCSR, which belongs to the thread. A fault leaves the code without
-// the rest of the stub, so that it is put back here, on the same thread, before
-// anything of the program's computes on it.
+// callSet changes MXCSR, which belongs to the thread. A fault leaves the code without running the
+// end of the stub. callSet therefore restores MXCSR itself, on the same thread, before the program
+// computes anything there.
 func callSet(addr uintptr, frame unsafe.Pointer, mxcsr uint32) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -2,18 +2,18 @@
 
 package machine
 
-// MXCSR of the two ways of computing: all exceptions masked, to nearest, denormals
-// kept or taken and given as zeros.
+// MXCSR for the two treatments of denormals: keep them, or read and write them as zeros. All
+// exceptions are masked, and rounding is to nearest.
 const (
 	KeepMXCSR  = 0x1F80
 	FlushMXCSR = 0x9FC0
 )
 
-// mxcsrFlags are the bits that arithmetic sets, no part of how it is done.
+// mxcsrFlags are status bits that arithmetic sets; they do not control it.
 const mxcsrFlags = 0x3F
 
-// trap is a byte of which a row is an instruction that traps.
+// trap is a byte; a sequence of it is an instruction that traps.
 const trap = 0xCC
 
-// settle makes what was written visible to fetching, which it is here.
+// settle makes written code visible to instruction fetch; here it always is.
 func settle([]byte) {}

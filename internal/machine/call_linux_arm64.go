@@ -4,9 +4,9 @@ package machine
 
 import "unsafe"
 
-// FPCR of the two ways of computing: no exception trapped, to nearest, NaNs kept,
-// denormals kept or taken and given as zeros. (What is tiny is found out before it is
-// rounded, other than on amd64.) What arithmetic sets is in another register.
+// FPCR for the two treatments of denormals: keep them, or read and write them as zeros. No
+// exception is trapped, rounding is to nearest, and NaNs keep their payload. (Unlike on amd64, tiny
+// results are detected before rounding.) The status bits are in another register.
 const (
 	KeepMXCSR  = 0
 	FlushMXCSR = 1 << 24
@@ -14,12 +14,13 @@ const (
 	mxcsrFlags = 0
 )
 
-// trap is a byte of which a row is an instruction that traps: udf.
+// trap is a byte; a sequence of it is an instruction that traps: udf.
 const trap = 0
 
-// settle makes what was written visible to fetching: instruction caches of arm64 do not
-// look into data caches. Lines are cleaned to where both meet, and then forgotten, by all
-// cores. None of them has fetched any of it before: code that is there is never changed.
+// settle makes written code visible to instruction fetch, because instruction caches of arm64 do
+// not look into data caches. It cleans the data lines to the point of unification, and then
+// invalidates the instruction lines on all cores. No core has fetched the code before: existing
+// code never changes.
 func settle(mem []byte) {
 	p := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
 	syncCaches(p, p+uintptr(len(mem)))

@@ -4,19 +4,19 @@ package machine
 
 import "unsafe"
 
-// callable: no call for this processor.
+// callable is false: there is no call for this processor.
 const (
 	callable = false
 	trap     = 0
 )
 
-// What Call is given elsewhere for denormals kept, and flushed.
+// KeepMXCSR and FlushMXCSR are Call's argument elsewhere, for denormals kept and flushed.
 const (
 	KeepMXCSR  = 0
 	FlushMXCSR = 0
 )
 
-// Call has nothing to call here: Map gives no code.
+// Call is never reached: Map returns no code here.
 func Call(uintptr, unsafe.Pointer, uint32) { panic("machine: no machine code for this processor") }
 
 func settle([]byte) {}

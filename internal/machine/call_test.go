@@ -16,7 +16,7 @@ import (
 	"unsafe"
 )
 
-// frame is what the code below is given.
+// frame is the argument of the code below.
 type frame struct {
 	in, out uint64
 	data    [4]float32
@@ -32,8 +32,8 @@ func mapForCalls(t testing.TB, parts ...[]byte) *Code {
 	return mustMap(t, join(parts...))
 }
 
-// Frames may lie on the stack, on the heap and outside; calls allocate nothing, and
-// Go's own code goes on as if nothing had been changed.
+// TestCall: frames may be on the stack, on the heap and outside. Calls allocate nothing, and Go's
+// code continues as if nothing had been changed.
 func TestCall(t *testing.T) {
 	c := mapForCalls(t, clobber(), load, addOne, store)
 	defer runtime.KeepAlive(c)
@@ -71,8 +71,8 @@ func TestCall(t *testing.T) {
 //go:noinline
 func fill(b *[64]byte) { *b = [64]byte{} }
 
-// The way that denormals are taken is the call's for its time, and the thread's again
-// afterwards, whatever either is, and also after a fault.
+// TestMXCSR: the treatment of denormals is the call's during the call, and the thread's afterwards,
+// in all combinations, also after a fault.
 func TestMXCSR(t *testing.T) {
 	c := mapForCalls(t, multiply)
 	bad := mapForCalls(t, load, deref)
@@ -113,7 +113,7 @@ func TestMXCSR(t *testing.T) {
 	}
 }
 
-// faultOf is the panic of f, with the stack of where it was recovered.
+// faultOf returns the panic of f, with the stack at its recovery.
 func faultOf(f func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -132,10 +132,9 @@ type faultError struct {
 
 func (e *faultError) Unwrap() error { return e.error }
 
-// badPages are addresses of a page that is not there, one that nobody may read, and
-// one of a file that was cut short.
+// badPages returns addresses of a missing page, an unreadable page, and a page of a truncated file.
 func badPages(t *testing.T) (gone, closed, cut uint64) {
-	// The lower end of a large hole: what is mapped next is put at the upper one.
+	// Use the lower end of a large hole: the next mapping is put at the upper end.
 	hole, err := allocate(1 << 26)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +166,7 @@ func badPages(t *testing.T) (gone, closed, cut uint64) {
 	return uint64(address(hole)), uint64(address(none)), uint64(address(mapped))
 }
 
-// Faults in code are panics that name who called it.
+// TestFaults: faults in code are panics that name the caller.
 func TestFaults(t *testing.T) {
 	gone, closed, cut := badPages(t)
 	for _, mxcsr := range []uint32{KeepMXCSR, FlushMXCSR} {
@@ -206,7 +205,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Freed code has the address nil; who kept the one it had faults there.
+// TestFreedCode: freed code has the address nil; a call of the old address faults.
 func TestFreedCode(t *testing.T) {
 	code := mapForCalls(t)
 	addr := code.Addr(0)
@@ -218,7 +217,7 @@ func TestFreedCode(t *testing.T) {
 	}
 }
 
-// What is left of the last page is no code.
+// TestRest: the rest of the last page traps.
 func TestRest(t *testing.T) {
 	code := mapForCalls(t)
 	defer runtime.KeepAlive(code)
@@ -236,7 +235,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// Pages that may be executed are not written: it faults.
+// TestNotWritable: writing to executable pages faults.
 func TestNotWritable(t *testing.T) {
 	code := mapForCalls(t)
 	defer runtime.KeepAlive(code)

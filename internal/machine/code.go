@@ -1,6 +1,6 @@
-// Package machine holds machine code in memory and calls it, without cgo and in
-// every build. Code is copied into pages of its own, which become executable and
-// are never written again: others may be running in them.
+// Package machine holds machine code in memory and calls it, without cgo and in every build. Code
+// is copied into its own pages, which become executable and are never written again, because other
+// goroutines may be running in them.
 //
 // Engine part: no compatibility promise; use package millrace.
 package machine
@@ -16,17 +16,17 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
-// Supported says that there are executable pages and calls into them here. Whether
-// the processor has the instructions is what Level says.
+// Supported reports whether this system has executable pages and calls into them. Level says
+// whether the processor has the instructions.
 func Supported() bool { return callable && pages }
 
-// ErrUnsupported is what Map returns where Supported is false.
+// ErrUnsupported is Map's error if Supported is false.
 var ErrUnsupported = fmt.Errorf("machine code made in the process: %w", errors.ErrUnsupported)
 
-// Error says that the system refused memory for code: there is none, or a policy
-// (seccomp, SELinux) allows no memory to become executable.
+// Error says that the system refused memory for code: there is none left, or a policy (seccomp,
+// SELinux) forbids executable memory.
 type Error struct {
-	Op    string // mmap or mprotect, by whatever name the system has for it
+	Op    string // mmap or mprotect, or the system's name for them
 	Bytes int
 	Err   error
 }
@@ -37,30 +37,28 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// FullError says that as many mappings are in use as there may be.
+// FullError says that the maximal number of mappings is in use.
 type FullError struct{ Mappings int64 }
 
 func (e *FullError) Error() string {
 	return fmt.Sprintf("%d mappings of machine code are in use, as many as there may be", e.Mappings)
 }
 
-// maxMappings bounds the mappings of this process. Linux grants it 65,530 of all
-// kinds, and where those run out Go's own runtime ends the process. A variable for
-// tests.
+// maxMappings bounds the mappings of this process. Linux allows 65,530 of all kinds, and Go's
+// runtime ends the process when they run out. It is a variable for tests.
 var maxMappings int64 = 16384
 
-// Code is machine code in memory. Its pages are given back when nobody has it any
-// more, or by Free.
+// Code is machine code in memory. Its pages are returned to the system by Free, or when the Code is
+// unreachable.
 type Code struct {
-	addr    atomic.Uintptr // 0 once freed
+	addr    atomic.Uintptr // 0 after Free
 	bytes   int
 	number  uint64
 	cleanup runtime.Cleanup
 }
 
-// Addr is the address of the byte at off, 0 once the code was freed. An address
-// keeps nothing alive: who calls it has the Code until the call has returned
-// (runtime.KeepAlive).
+// Addr is the address of the byte at off, 0 after Free. An address keeps nothing alive: the caller
+// must hold the Code until the call has returned (runtime.KeepAlive).
 func (c *Code) Addr(off int) uintptr {
 	a := c.addr.Load()
 	if a == 0 {
@@ -69,11 +67,10 @@ func (c *Code) Addr(off int) uintptr {
 	return a + uintptr(off)
 }
 
-// Bytes is the memory it takes, whole pages.
+// Bytes is the size of its memory, whole pages.
 func (c *Code) Bytes() int { return c.bytes }
 
-// Free gives the pages back at once. Nothing may be running in them. Freeing again
-// does nothing.
+// Free returns the pages at once. No code may be running in them. Freeing again does nothing.
 func (c *Code) Free() {
 	if c.addr.Swap(0) == 0 {
 		return
@@ -84,7 +81,7 @@ func (c *Code) Free() {
 	all.release(c.number)
 }
 
-// Map makes code executable. It may be called from several goroutines at once.
+// Map makes code executable. Several goroutines may call it at once.
 func Map(code []byte) (*Code, error) {
 	if !Supported() {
 		return nil, ErrUnsupported
@@ -114,7 +111,7 @@ func executable(code []byte) ([]byte, error) {
 	if err != nil {
 		return nil, &Error{allocateOp, n, err}
 	}
-	rest := mem[copy(mem, code):] // who runs over the end of the code stops there
+	rest := mem[copy(mem, code):] // execution past the end of the code stops there
 	for i := range rest {
 		rest[i] = trap
 	}
@@ -130,15 +127,15 @@ func executable(code []byte) ([]byte, error) {
 
 var pageSize = systemPage()
 
-// mappings are those there are. Whoever has a Code is known by a weak pointer only.
+// mappings are the current ones. They refer to a Code by a weak pointer only.
 type mappings struct {
-	count atomic.Int64 // with those that are being made
+	count atomic.Int64 // including mappings being made
 	bytes atomic.Int64
 
 	mu   sync.Mutex
-	last uint64 // number given
+	last uint64 // the last number given
 	live map[uint64]mapping
-	full bool // a collection found little that could go
+	full bool // the last collection found little to release
 }
 
 type mapping struct {
@@ -148,13 +145,12 @@ type mapping struct {
 
 var all = mappings{live: map[uint64]mapping{}}
 
-// Live are the mappings of this process now, and the bytes they take.
+// Live returns the number of mappings of this process now, and their bytes.
 func Live() (count, bytes int64) { return all.count.Load(), all.bytes.Load() }
 
-// reserve counts one more in. Where there are as many as there may be, garbage is
-// collected first: small programs make little of it, and code they no longer have
-// is still mapped. Where that is of little use it is not done again until some
-// were given back.
+// reserve counts one more mapping. At the limit it first collects garbage: small programs make
+// little garbage, so code that they no longer use may still be mapped. If a collection releases
+// little, it is not repeated until some mappings were returned.
 func (x *mappings) reserve() error {
 	if x.take() {
 		return nil
@@ -184,7 +180,7 @@ func (x *mappings) take() bool {
 	}
 }
 
-// publish makes a Code of memory that is executable by now.
+// publish makes a Code of memory that is already executable.
 func (x *mappings) publish(mem []byte) *Code {
 	c := &Code{bytes: len(mem)}
 	c.addr.Store(address(mem))
@@ -204,7 +200,7 @@ func (x *mappings) collected(number uint64) {
 	x.release(number)
 }
 
-// sweep gives back what nobody has: cleanups come a while after a collection.
+// sweep returns unreachable mappings: cleanups run some time after a collection.
 func (x *mappings) sweep() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -218,7 +214,7 @@ func (x *mappings) sweep() {
 
 func (x *mappings) crowded() bool { return x.count.Load() > maxMappings-maxMappings/16 }
 
-// release gives one back, with the lock held. One that the system will not take
+// release returns one mapping; the caller holds the lock. A mapping that the system does not take
 // back stays counted.
 func (x *mappings) release(number uint64) {
 	m, ok := x.live[number]

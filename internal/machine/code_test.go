@@ -22,7 +22,7 @@ func mustMap(t testing.TB, code []byte) *Code {
 	return c
 }
 
-// settled waits until no more than n mappings are left.
+// settled waits until at most n mappings are left.
 func settled(t *testing.T, n int64) {
 	t.Helper()
 	for range 500 {
@@ -51,7 +51,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// Pages are counted, and given back by Free, once, or by the collector.
+// TestLifetime: pages are counted, and returned once, by Free or by the collector.
 func TestLifetime(t *testing.T) {
 	settled(t, 0)
 	code := make([]byte, pageSize+1)
@@ -83,7 +83,7 @@ func TestLifetime(t *testing.T) {
 	}
 }
 
-// What the system refuses is an error, and leaves nothing.
+// TestRefused: a refusal by the system is an error, and leaves nothing mapped.
 func TestRefused(t *testing.T) {
 	settled(t, 0)
 	mustMap(t, justReturn).Free()
@@ -103,7 +103,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Where there are as many as there may be, those that nobody has go first.
+// TestFull: at the limit, unreachable mappings are released first.
 func TestFull(t *testing.T) {
 	settled(t, 0)
 	before := maxMappings
@@ -135,7 +135,7 @@ func TestFull(t *testing.T) {
 	settled(t, 0)
 }
 
-// Many map, drop and free at once, against a cap that they reach.
+// TestConcurrent: many goroutines map, drop and free at once, up to the limit.
 func TestConcurrent(t *testing.T) {
 	settled(t, 0)
 	mustMap(t, justReturn).Free()

@@ -16,7 +16,7 @@ import (
 	"unsafe"
 )
 
-// nanosOf is the time that one call takes, the least of some.
+// nanosOf is the time of one call, the minimum of some.
 func nanosOf(addr uintptr, f *frame) int64 {
 	least := int64(1 << 62)
 	for range 20 {
@@ -27,7 +27,7 @@ func nanosOf(addr uintptr, f *frame) int64 {
 	return least
 }
 
-// deep calls from the bottom of a stack that has to grow for it, with a frame on it.
+// deep calls from the bottom of a stack that must grow for it, with a frame on it.
 //
 //go:noinline
 func deep(n int, addr uintptr, in uint64) uint64 {
@@ -41,9 +41,9 @@ func deep(n int, addr uintptr, in uint64) uint64 {
 	return f.out
 }
 
-// TestHammer: collections without end, a profile with a thousand samples a second,
-// faults, and code that comes and goes, while 32 goroutines are in native code most of
-// the time, in calls as long as there are.
+// TestHammer: endless collections, a profile with a thousand samples a second, faults, and code
+// that is mapped and freed, while 32 goroutines spend most of the time in native code, in calls as
+// long as allowed.
 func TestHammer(t *testing.T) {
 	if Level() == None {
 		t.Skip("no level: nothing is called")
@@ -61,7 +61,7 @@ func TestHammer(t *testing.T) {
 	turns := uint64(probe * 150_000 / max(1, nanosOf(long.Addr(0), &frame{in: probe})))
 
 	var profile bytes.Buffer
-	runtime.SetCPUProfileRate(1000) // the next call finds it set, and says so
+	runtime.SetCPUProfileRate(1000) // the next call reports that it is already set
 	if err := pprof.StartCPUProfile(&profile); err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,8 @@
 
 package machine
 
-// cpuid and xgetbv are the instructions: golang.org/x/sys/cpu would be one more
-// module that every importer downloads, and internal/cpu is closed.
+// cpuid and xgetbv are the instructions. golang.org/x/sys/cpu would be another module for every
+// importer to download, and internal/cpu is not accessible.
 func cpuid(leaf, sub uint32) (a, b, c, d uint32)
 
 func xgetbv() (lo uint32)
@@ -23,7 +23,7 @@ const (
 	has512B = 1 << 30
 	has512V = 1 << 31
 
-	savesYMM = 0x06 // the halves below and above
+	savesYMM = 0x06 // the lower and upper halves
 	savesZMM = 0xE0 // masks, upper halves, registers from 16
 )
 
@@ -40,7 +40,8 @@ func processor() ISA {
 	return isaOf(one, seven, xgetbv())
 }
 
-// isaOf wants all of a level: what the processor has, and what the system saves.
+// isaOf returns the highest level with all its parts: those of the processor, and those that the
+// system saves.
 func isaOf(one, seven, saves uint32) ISA {
 	for _, need := range []struct {
 		isa               ISA

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A level wants all that belongs to it: each bit is missed.
+// TestISAOf: a level needs all its parts: each bit is left out once.
 func TestISAOf(t *testing.T) {
 	const (
 		one   = hasFMA | hasAVX | hasF16C
@@ -53,7 +53,7 @@ func TestISAOf(t *testing.T) {
 	}
 }
 
-// What Linux lists of the processor is what was found.
+// TestProcessor: the level agrees with Linux's list of the processor's features.
 func TestProcessor(t *testing.T) {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

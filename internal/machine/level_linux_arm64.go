@@ -2,6 +2,6 @@
 
 package machine
 
-// processor: Go itself wants what NEON has of every arm64, so that nothing is asked of
-// the system (HWCAP), nor of registers that a program may not read.
+// processor returns NEON: Go requires it of every arm64. No query of the system (HWCAP), or of
+// registers that programs may not read, is needed.
 func processor() ISA { return NEON }

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// pages says that this system gives executable pages. Those whose standard library
-// has no Mprotect are not among them.
+// pages says that this system has executable pages. Systems whose standard library lacks Mprotect
+// are not supported.
 const pages = true
 
 const (

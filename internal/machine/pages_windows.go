@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// pages says that this system gives executable pages. A fault in them ends the
-// process here: Go's runtime takes over only those of the program's own text.
+// pages says that this system has executable pages. A fault in them ends the process: Go's runtime
+// handles only faults in the program's own text.
 const pages = true
 
 const (
@@ -36,7 +36,7 @@ func allocate(n int) ([]byte, error) {
 	if addr == 0 {
 		return nil, err
 	}
-	// The memory is not Go's: its address is not one that the collector knows.
+	// The memory is not Go's, and the collector does not know its address.
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), n), nil
 }
 

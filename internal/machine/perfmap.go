@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 )
 
-// perfMap is the file that Linux's perf reads names of machine code from.
+// perfMap is the file from which Linux's perf reads names of machine code.
 var perfMap atomic.Pointer[os.File]
 
-// StartPerfMap has Name write to /tmp/perf-PID.map from now on. Perf looks for the
-// file there, in a directory that all may write to: so one that exists is an error
-// and is left alone, and no link is followed.
+// StartPerfMap makes Name write to /tmp/perf-PID.map from now on. Perf requires the file there, in
+// a directory that all users may write to. An existing file is therefore an error and is not
+// touched, and no link is followed.
 var StartPerfMap = sync.OnceValue(func() error {
 	f, err := createPerfMap(filepath.Join("/tmp", fmt.Sprintf("perf-%d.map", os.Getpid())))
 	if err == nil {
@@ -23,9 +23,8 @@ var StartPerfMap = sync.OnceValue(func() error {
 	return err
 })
 
-// Name tells perf what n bytes of code from off are. Where no map is written it does
-// nothing. Bytes that are freed keep their names until others get theirs: perf takes
-// the last.
+// Name tells perf the name of n bytes of code from off on. Without a map it does nothing. Freed
+// bytes keep their names until others get them: perf uses the last name.
 func Name(c *Code, off, n int, name string) error {
 	f := perfMap.Load()
 	if f == nil {
@@ -37,6 +36,6 @@ func Name(c *Code, off, n int, name string) error {
 		}
 		return r
 	}, name)
-	_, err := fmt.Fprintf(f, "%x %x %s\n", c.Addr(off), n, name) // one write: lines of others stay whole
+	_, err := fmt.Fprintf(f, "%x %x %s\n", c.Addr(off), n, name) // one write keeps the line whole
 	return err
 }

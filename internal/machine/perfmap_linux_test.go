@@ -30,7 +30,7 @@ func TestPerfMap(t *testing.T) {
 	if want := fmt.Sprintf("%x 11 gelu 0 0 forged\n", c.Addr(2)); string(text) != want {
 		t.Errorf("%q, want %q", text, want)
 	}
-	// A file that is there is left alone, and links are not followed.
+	// An existing file is not touched, and links are not followed.
 	if _, err := createPerfMap(path); !os.IsExist(err) {
 		t.Errorf("over a file: %v", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Processor is the model name that Linux gives; elsewhere the architecture must do.
+// Processor is the model name according to Linux; elsewhere it is the architecture.
 func Processor() string {
 	data, err := os.ReadFile("/proc/cpuinfo")
 	if err == nil {

@@ -2,5 +2,5 @@
 
 package machine
 
-// restores: without cgo no thread has another MXCSR than what Go set, and a call sets that.
+// restores is false: without cgo every thread has Go's MXCSR, and a call sets that value.
 const restores = false

@@ -2,5 +2,5 @@
 
 package machine
 
-// restores says that calls leave MXCSR, or what the processor has for it, as it was.
+// restores says that calls leave MXCSR, or the processor's equivalent, unchanged.
 const restores = true

@@ -11,24 +11,24 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// Device is a gpurun.Device in a process of its own.
+// Device is a gpurun.Device in another process.
 type Device struct {
 	info     gpurun.Info
 	process  *process
 	requests *sender
-	backlog  atomic.Int64  // as the last reply told it
-	free     chan int      // slots of the shared memory
-	ended    chan struct{} // closed once the process is gone
+	backlog  atomic.Int64  // as of the last reply
+	free     chan int      // free slots of the shared memory
+	ended    chan struct{} // closed after the process has ended
 
 	mu        sync.Mutex
-	lost      error // set once, returned from then on
+	lost      error // set once, then returned by every call
 	closed    bool
-	last      uint64                 // number given away
+	last      uint64                 // last number used
 	waiting   map[uint64]chan *reply // by request
-	transfers sync.WaitGroup         // which look into the shared memory
+	transfers sync.WaitGroup         // those that access the shared memory
 }
 
-// ErrProcess: there is no process for the device. Its driver was not asked.
+// ErrProcess: no process for the device could be started. Its driver was not called.
 var ErrProcess = errors.New("no process for an isolated device could be started")
 
 // Open starts a process of this program and opens a device of the driver in it.
@@ -62,11 +62,11 @@ func Open(driver, adapter string) (gpurun.Device, error) {
 	return d, nil
 }
 
-// patience is for what a program does before its packages are initialised.
+// patience is the time that a program may need until its packages are initialised.
 const patience = time.Minute
 
-// greet waits until the process serves: a program that is no Go program but has this
-// package in a library of its own starts, and never does.
+// greet waits until the process serves. A program in another language with this package in a
+// library starts, but never serves.
 func (d *Device) greet(greeted chan *reply) (*reply, error) {
 	late := time.AfterFunc(patience, func() {
 		d.Lose(fmt.Errorf("what was started has not turned into its process within %v", patience))
@@ -75,7 +75,7 @@ func (d *Device) greet(greeted chan *reply) (*reply, error) {
 	return d.finish(greeted)
 }
 
-// receive hands out replies until there are no more.
+// receive delivers replies until the pipe ends.
 func (d *Device) receive() {
 	replies := newReceiver(d.process.out)
 	for {
@@ -92,7 +92,7 @@ func (d *Device) receive() {
 			c <- a
 		}
 	}
-	// The process is gone, unless somebody closed its pipe.
+	// The process has ended, unless its pipe was closed.
 	how := d.process.wait()
 	d.lose(fmt.Errorf("%w: its process ended: %s", gpurun.ErrLost, how))
 	d.mu.Lock()
@@ -106,7 +106,7 @@ func (d *Device) receive() {
 	close(d.ended)
 }
 
-// lose sets why the device is lost, if it was not, and returns the reason there is.
+// lose records why the device is lost, unless it is lost already, and returns the recorded reason.
 func (d *Device) lose(why error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,7 +116,7 @@ func (d *Device) lose(why error) error {
 	return d.lost
 }
 
-// begin sends a request whose reply comes through the channel.
+// begin sends a request; the reply arrives on the channel.
 func (d *Device) begin(r *request) (chan *reply, error) {
 	d.mu.Lock()
 	if err := d.usable(); err != nil {
@@ -129,8 +129,8 @@ func (d *Device) begin(r *request) (chan *reply, error) {
 	return c, nil
 }
 
-// enter numbers a request. The caller holds the lock, and has seen that the device is
-// not lost: so receive finds the request.
+// enter numbers a request. The caller holds the lock and has checked that the device is not lost;
+// receive therefore finds the request.
 func (d *Device) enter(r *request) chan *reply {
 	d.last++
 	r.ID = d.last
@@ -139,7 +139,7 @@ func (d *Device) enter(r *request) chan *reply {
 	return c
 }
 
-// send writes a request. What cannot be written ends the process: then receive answers.
+// send writes a request. If that fails, it ends the process, and receive then answers.
 func (d *Device) send(r *request) {
 	if err := d.requests.send(r); err != nil {
 		d.process.kill()
@@ -163,7 +163,7 @@ func (d *Device) call(r *request) (*reply, error) {
 	return d.finish(c)
 }
 
-// usable says why the device cannot be called. The caller holds the lock.
+// usable returns the reason why the device cannot be called. The caller holds the lock.
 func (d *Device) usable() error {
 	if d.closed {
 		return gpurun.ErrClosed
@@ -171,7 +171,7 @@ func (d *Device) usable() error {
 	return d.lost
 }
 
-// Usable is the error that every call would give, or nil.
+// Usable returns the error that every call would return, or nil.
 func (d *Device) Usable() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -181,7 +181,7 @@ func (d *Device) Usable() error {
 // Info describes the device's adapter.
 func (d *Device) Info() gpurun.Info { return d.info }
 
-// Backlog is what the process last told of its queue.
+// Backlog is the length of the queue as of the process's last reply.
 func (d *Device) Backlog() int { return int(d.backlog.Load()) }
 
 // Wait blocks until all submitted work is done.
@@ -215,19 +215,19 @@ func (d *Device) Close() error {
 	d.send(r)
 	a := <-c
 	d.end()
-	if a.Fault != nil && a.Fault.Kind != 1 { // a device that was lost meanwhile is closed, too
+	if a.Fault != nil && a.Fault.Kind != 1 { // a device lost meanwhile is also closed
 		return a.Fault.err()
 	}
 	return nil
 }
 
-// end lets the process go and frees what the two had in common.
+// end ends the process and frees the shared resources.
 func (d *Device) end() {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
 	d.process.in.Close()
-	d.process.kill() // whatever it does: nothing is under way any more
+	d.process.kill() // in any state: no call is running
 	<-d.ended
 	d.transfers.Wait()
 	d.process.release()

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// TestCalls has each method do in the other process what it does in this one.
+// TestCalls runs each method in the other process and compares with this one.
 func TestCalls(t *testing.T) {
 	d := openFake(t, "fake", "an adapter")
 	if want := (&fake{adapter: "an adapter"}).Info(); !reflect.DeepEqual(d.Info(), want) {
@@ -86,7 +86,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestErrors keeps what a Runner tells errors apart by.
+// TestErrors: the kinds by which a Runner distinguishes errors survive the transfer.
 func TestErrors(t *testing.T) {
 	d := openFake(t, "fake", "")
 	_, err := d.NewBuffer(1<<40, gpurun.Storage)
@@ -123,7 +123,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestFaults: whatever becomes of the process, the device is lost and says how.
+// TestFaults: however the process ends, the device is lost and says how.
 func TestFaults(t *testing.T) {
 	want := map[string]string{
 		"aborts": "exit status 2: thread panicked at core.rs:1; SIGABRT: abort", "segfaults": "SIGSEGV: segmentation", "killed": "signal: killed",
@@ -137,7 +137,7 @@ func TestFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			var wg sync.WaitGroup
-			for range 4 { // what others do meanwhile is answered, one way or the other
+			for range 4 { // calls of other goroutines are answered meanwhile, with a result or an error
 				wg.Go(func() {
 					for d.Usable() == nil {
 						_ = d.Read(b, 0, 2*slotSize, func([]byte, int64) {})
@@ -165,7 +165,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestNothingLeft: processes, goroutines, files and memory go with the device.
+// TestNothingLeft: processes, goroutines, files and memory end with the device.
 func TestNothingLeft(t *testing.T) {
 	count := func() (int, int) {
 		files, _ := filepath.Glob("/proc/self/fd/*")
@@ -204,7 +204,7 @@ func pid() string {
 	return p
 }
 
-// TestNoArguments: a library within a program of another language may have none.
+// TestNoArguments: a library in a program of another language may have none.
 func TestNoArguments(t *testing.T) {
 	defer func(args []string) { os.Args = args }(os.Args)
 	os.Args = nil
@@ -213,7 +213,7 @@ func TestNoArguments(t *testing.T) {
 	}
 }
 
-// TestInherited: what processes inherited that were started early keeps nobody waiting.
+// TestInherited: files inherited by processes that were started early do not delay the end.
 func TestInherited(t *testing.T) {
 	t.Setenv(inherits, "1")
 	start := time.Now()
@@ -229,8 +229,8 @@ func TestInherited(t *testing.T) {
 	}
 }
 
-// TestNoMemory: without a place for shared memory there is no device, and the error names
-// what was tried.
+// TestNoMemory: without a place for shared memory there is no device, and the error names the
+// attempts.
 func TestNoMemory(t *testing.T) {
 	defer func(was func() []string) { sharedDirs = was }(sharedDirs)
 	sharedDirs = func() []string { return []string{"/nonexistent", "/dev/null"} }
@@ -239,7 +239,7 @@ func TestNoMemory(t *testing.T) {
 	}
 }
 
-// TestByHand: the variable alone makes no server, and does not hang.
+// TestByHand: the environment variable alone makes no server, and does not hang.
 func TestByHand(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), mark+"=fake")

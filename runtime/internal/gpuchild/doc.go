@@ -1,8 +1,7 @@
-// Package gpuchild has a gpurun.Device in a process of its own. What a driver can do to
-// a process, such as end it, it then does to that one: here the device is lost, and the
-// program goes on. The process is a second one of the program's binary, whose driver
-// package turns it into a server ([Serve]) before main begins. Calls go through two
-// pipes, what is written to buffers and read from them through shared memory.
+// Package gpuchild provides a gpurun.Device in another process. If a driver crashes, it ends only
+// that process: here the device is lost, and the program continues. The process runs the program's
+// own binary, whose driver package turns it into a server ([Serve]) before main begins. Calls use
+// two pipes; data of buffers goes through shared memory.
 //
 // Engine part: no compatibility promise; use package millrace.
 package gpuchild

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// fake is a device without a GPU: a pipeline adds its shader's length to the first byte
-// of each buffer that is bound.
+// fake is a device without a GPU: a pipeline adds its shader's length to the first byte of each
+// bound buffer.
 type fake struct {
 	adapter string
 	queued  int
@@ -92,7 +92,7 @@ func (f *fake) Usable() error { return nil }
 func (f *fake) Lose(error)    {}
 func (f *fake) Close() error  { return nil }
 
-// faults are what drivers do to their processes, by the name of one that does.
+// faults are ways in which drivers end their processes, by name.
 var faults = map[string]func() error{
 	"aborts":    func() error { os.Stderr.WriteString("thread panicked at core.rs:1\n"); return raise(syscall.SIGABRT) },
 	"segfaults": func() error { return raise(syscall.SIGSEGV) },
@@ -108,7 +108,7 @@ func raise(s syscall.Signal) error {
 	return nil
 }
 
-// faulty is a fake whose driver does something else when it waits.
+// faulty is a fake whose driver fails when it waits.
 type faulty struct {
 	fake
 	wait func() error
@@ -116,8 +116,8 @@ type faulty struct {
 
 func (f *faulty) Wait() error { return f.wait() }
 
-// inherits is of processes that start another before they serve, which has their files
-// then, and lives for a while.
+// inherits marks processes that start another process before they serve. That process inherits
+// their files and lives for a while.
 const inherits = "MILLRACE_TEST_INHERITS"
 
 func init() {

@@ -14,8 +14,8 @@ type object struct {
 	gone atomic.Bool
 }
 
-// give releases an object. What waits for a reply was sent before, so that nothing that
-// comes later can mean it.
+// give releases an object. Requests that await a reply were sent before, so no later request can
+// refer to the object.
 func (o *object) give(how call) {
 	if !o.gone.Swap(true) && o.dev.Usable() == nil {
 		o.dev.send(&request{Call: how, Object: o.id})
@@ -30,15 +30,15 @@ type buffer struct {
 // Size is in bytes.
 func (b *buffer) Size() int64 { return b.size }
 
-// Release gives the memory back once submitted work is done with it.
+// Release frees the memory after submitted work is done with it.
 func (b *buffer) Release() { b.give(callReleaseBuffer) }
 
 type pipeline struct{ object }
 
-// Release gives the pipeline back once submitted work is done with it.
+// Release frees the pipeline after submitted work is done with it.
 func (p *pipeline) Release() { p.give(callReleasePipeline) }
 
-// number is one that no other object has.
+// number returns an id that no other object has.
 func (d *Device) number() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,10 +69,10 @@ func (d *Device) newPipeline(r *request) (gpurun.Pipeline, error) {
 	return &pipeline{object{dev: d, id: r.Object}}, nil
 }
 
-// keeper is a Device whose driver hands out binaries.
+// keeper is a Device whose driver exports binaries.
 type keeper struct{ *Device }
 
-// Binary is what the driver made of a pipeline.
+// Binary is the driver's compiled form of a pipeline.
 func (k keeper) Binary(p gpurun.Pipeline) ([]byte, error) {
 	x, ok := p.(*pipeline)
 	if !ok || x.dev != k.Device {

@@ -9,35 +9,35 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// mark is in the environment of processes that are to serve, with the driver's name.
+// mark is the environment variable of processes that are to serve; its value is the driver's name.
 const mark = "MILLRACE_ISOLATED"
 
-// Serve does nothing, except in a process that was started for a device of this
-// driver: that it serves, and ends when its parent closes it or has ended. Drivers
-// call it when they are initialised.
+// Serve does nothing, except in a process that was started for a device of this driver. There it
+// serves the device, and ends the process when its parent closes it or has ended. Drivers call it
+// when they are initialised.
 func Serve(driver string, open func(adapter string) (gpurun.Device, error)) {
 	if os.Getenv(mark) != driver {
 		return
 	}
-	os.Unsetenv(mark) // of processes that the graphics driver starts
+	os.Unsetenv(mark) // not for processes that the graphics driver starts
 	in, out, shared, err := attach()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s is set, but not by millrace: %v\n", mark, err)
 		os.Exit(2)
 	}
 	s := &server{open: open, shared: shared, replies: newSender(out), buffers: map[uint64]gpurun.Buffer{}, pipes: map[uint64]gpurun.Pipeline{}}
-	_ = s.replies.send(&reply{ID: greeting}) // a parent that has gone closes the other pipe, too
+	_ = s.replies.send(&reply{ID: greeting}) // a parent that has ended closes the other pipe, too
 	requests := newReceiver(in)
 	for {
 		r := new(request)
-		if requests.Decode(r) != nil { // the parent has closed the pipe, or has ended
+		if requests.Decode(r) != nil { // the parent closed the pipe, or ended
 			os.Exit(0)
 		}
 		switch r.Call {
-		case callReleaseBuffer, callReleasePipeline: // before what comes next
+		case callReleaseBuffer, callReleasePipeline: // before the next request
 			_ = s.do(r, &reply{})
 		default:
-			go s.answer(r) // a Wait is not to keep others waiting
+			go s.answer(r) // a Wait must not delay other requests
 		}
 	}
 }
@@ -45,7 +45,7 @@ func Serve(driver string, open func(adapter string) (gpurun.Device, error)) {
 // server is the device in its process.
 type server struct {
 	open    func(adapter string) (gpurun.Device, error)
-	gpu     gpurun.Device // nil until it is open
+	gpu     gpurun.Device // nil until opened
 	shared  []byte
 	replies *sender
 
@@ -61,11 +61,11 @@ func (s *server) answer(r *request) {
 		a.Backlog = s.gpu.Backlog()
 	}
 	if s.replies.send(a) != nil {
-		os.Exit(1) // nobody is there to be told
+		os.Exit(1) // no parent is left to report to
 	}
 }
 
-// calls do what requests ask for.
+// calls execute requests.
 var calls = [numCalls]func(*server, *request, *reply) error{
 	callOpen: func(s *server, r *request, a *reply) (err error) {
 		if s.gpu, err = s.open(r.Text); err != nil {
@@ -147,7 +147,7 @@ func (s *server) do(r *request, a *reply) error {
 	return calls[r.Call](s, r, a)
 }
 
-// give releases an object, where it is still there.
+// give releases an object, if it still exists.
 func give[T interface{ Release() }](s *server, list map[uint64]T, id uint64) {
 	s.mu.Lock()
 	x, ok := list[id]
@@ -177,7 +177,7 @@ func (s *server) buffer(id uint64) (gpurun.Buffer, error) {
 	return nil, errors.New("gpu: buffer was released")
 }
 
-// dispatches are those of a request, and the buffer of its words.
+// dispatches returns the dispatches of a request, and the buffer of its words.
 func (s *server) dispatches(r *request) ([]gpurun.Dispatch, gpurun.Buffer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// process is the other process and what leads there.
+// process is the other process with its connections.
 type process struct {
 	cmd    *exec.Cmd
 	in     *os.File // requests
 	out    *os.File // replies
 	shared []byte
 	errors tail
-	over   chan struct{} // closed once the process has ended
+	over   chan struct{} // closed after the process has ended
 }
 
-// start starts this program once more. Its files, from three on: requests, replies,
+// start starts this program again. Its files, from number three on, are requests, replies and
 // shared memory.
 func start(driver string) (*process, error) {
-	program := "/proc/self/exe" // also where its file has been replaced
+	program := "/proc/self/exe" // works even if the file was replaced
 	if _, err := os.Stat(program); err != nil {
 		if program, err = os.Executable(); err != nil {
 			return nil, err
@@ -59,10 +59,10 @@ func start(driver string) (*process, error) {
 		Env:        append(os.Environ(), mark+"="+driver),
 		Stderr:     &p.errors,
 		ExtraFiles: []*os.File{requests, replies, shared},
-		// What a terminal sends to the program's group is not for this process: it ends
-		// when the program does.
+		// Signals from a terminal to the program's group must not reach this process: it ends when
+		// the program ends.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
-		WaitDelay:   time.Second, // for whoever else has its standard error
+		WaitDelay:   time.Second, // others may hold its standard error
 	}
 	if err := p.cmd.Start(); err != nil {
 		in.Close()
@@ -72,15 +72,15 @@ func start(driver string) (*process, error) {
 	p.over = make(chan struct{})
 	go func() {
 		_ = p.cmd.Wait()
-		// What it has sent is read at once. Whoever else has the other end, as processes
-		// that it started before it served, may keep it open.
+		// Its output is read at once. Other holders of the pipe's end may keep it open, such as
+		// processes that it started before it served.
 		_ = p.out.SetReadDeadline(time.Now().Add(time.Second))
 		close(p.over)
 	}()
 	return p, nil
 }
 
-// attach finds in the other process what start left there.
+// attach opens, in the other process, the files that start passed to it.
 func attach() (in, out *os.File, shared []byte, err error) {
 	in, out = os.NewFile(3, "requests"), os.NewFile(4, "replies")
 	mem := os.NewFile(5, "shared memory")
@@ -96,11 +96,11 @@ func attach() (in, out *os.File, shared []byte, err error) {
 
 const sharedSize = slotSize * numSlots
 
-// sharedDirs are where shared memory may lie, the best first.
+// sharedDirs are candidate directories for shared memory, the best first.
 var sharedDirs = func() []string { return []string{"/dev/shm", os.TempDir()} }
 
-// sharedFile is a file without a name that is all there: a page that there is no place
-// for would end the process that writes to it.
+// sharedFile is an unnamed file with all its pages allocated: writing to a page without space would
+// end the process.
 func sharedFile() (*os.File, error) {
 	var refused []error
 	for _, dir := range sharedDirs() {
@@ -135,10 +135,10 @@ func mapped(f *os.File) ([]byte, error) {
 	return b, nil
 }
 
-// kill ends the process, if it has not ended.
+// kill ends the process, unless it has ended.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
-// wait waits until the process has ended, and says how. Nothing comes from it any more.
+// wait waits until the process has ended, and says how. No more replies arrive.
 func (p *process) wait() string {
 	p.kill()
 	<-p.over

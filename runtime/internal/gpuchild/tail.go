@@ -6,12 +6,11 @@ import (
 	"sync"
 )
 
-// tail keeps the end of what a process has to say: of what Go says when a process
-// crashes, which is long, the beginning.
+// tail keeps the end of a process's output; of Go's long crash report it keeps the beginning.
 type tail struct {
 	mu    sync.Mutex
 	kept  []byte
-	crash int // bytes that may still come of a crash; 0: there was none
+	crash int // bytes still to keep of a crash report; 0: no crash
 }
 
 const (
@@ -19,13 +18,13 @@ const (
 	maxCrash = 256
 )
 
-// crashes is how Go begins.
+// crashes are the beginnings of Go's crash reports.
 var crashes = [][]byte{
 	[]byte("panic: "), []byte("fatal error: "), []byte("unexpected fault address "),
 	[]byte("SIGABRT: "), []byte("SIGBUS: "), []byte("SIGFPE: "), []byte("SIGILL: "), []byte("SIGSEGV: "), []byte("SIGSYS: "), []byte("SIGTRAP: "),
 }
 
-// Write keeps what is worth it of b.
+// Write keeps the relevant part of b.
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,7 +46,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// text is what was kept, in one line, without registers and stacks.
+// text returns the kept output in one line, without registers and stacks.
 func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

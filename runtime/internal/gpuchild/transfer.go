@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// own is a buffer as this package knows it.
+// own returns this package's buffer of b.
 func (d *Device) own(b gpurun.Buffer) (*buffer, error) {
 	switch x, ok := b.(*buffer); {
 	case !ok || x.dev != d:
@@ -19,7 +19,7 @@ func (d *Device) own(b gpurun.Buffer) (*buffer, error) {
 	}
 }
 
-// Submit runs dispatches in order, after words were written to params.
+// Submit runs dispatches in order, after it has written words to params.
 func (d *Device) Submit(list []gpurun.Dispatch, params gpurun.Buffer, words []byte) error {
 	if len(list) == 0 {
 		return nil
@@ -61,15 +61,15 @@ func (d *Device) Read(b gpurun.Buffer, off, n int64, drain func(src []byte, at i
 	return d.transfer(callRead, b, off, n, nil, drain)
 }
 
-// part is a slot on its way.
+// part is a slot in transfer.
 type part struct {
 	slot  int
 	at, n int64
 	reply chan *reply
 }
 
-// transfer takes bytes through the slots, two at a time and in order. Who waits for a
-// slot has none, so that those who have some go on.
+// transfer moves bytes through the slots, at most two at a time and in order. A transfer that waits
+// for a slot holds none, so transfers that hold slots proceed.
 func (d *Device) transfer(how call, buf gpurun.Buffer, off, n int64, before, after func(part []byte, at int64)) (err error) {
 	b, err := d.own(buf)
 	if err != nil {

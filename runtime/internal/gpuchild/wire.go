@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// call is what a request asks for: a method of gpurun.Device, Buffer or Pipeline.
+// call is the kind of a request: a method of gpurun.Device, Buffer or Pipeline.
 type call uint8
 
 const (
@@ -55,10 +55,10 @@ type bound struct {
 	Off, Size int64
 }
 
-// greeting is the reply to no request: that the process serves.
+// greeting is the id of the reply that says that the process serves.
 const greeting = 0
 
-// reply is what a call came to.
+// reply is the result of a call.
 type reply struct {
 	ID      uint64
 	Fault   *failure
@@ -66,12 +66,12 @@ type reply struct {
 	Data    []byte
 	Backlog int
 	Info    *gpurun.Info
-	Keeper  bool // the device hands out binaries
+	Keeper  bool // the device exports binaries
 }
 
-// failure is an error on its way: what a Runner tells errors apart by, and the text.
+// failure is an error in transfer: its text, and the kind by which a Runner distinguishes errors.
 type failure struct {
-	Kind   int // in kinds, counted from one
+	Kind   int // index in kinds, from one
 	Source bool
 	Text   string
 }
@@ -140,8 +140,8 @@ func (s *sender) send(message any) error {
 
 func newReceiver(r io.Reader) *gob.Decoder { return gob.NewDecoder(bufio.NewReaderSize(r, 64<<10)) }
 
-// The shared memory is slots, of which a transfer has two at a time: one is filled
-// while the other is copied.
+// The shared memory consists of slots. A transfer uses up to two: it fills one while the other is
+// copied.
 const (
 	slotSize = 4 << 20
 	numSlots = 4

@@ -1,5 +1,5 @@
-// Package gpudriver is what GPU drivers are to the engine: how one is opened, in this
-// process or in one of its own, and what there is to open.
+// Package gpudriver connects GPU drivers to the engine: it opens a device, in this process or in
+// another one, and lists the adapters.
 //
 // Engine part: no compatibility promise; use package millrace.
 package gpudriver
@@ -17,32 +17,31 @@ import (
 
 // Driver is a runtime.Driver of an API.
 type Driver struct {
-	Name    string // begins its errors
-	HowTo   string // what to do about a machine without a device
+	Name    string // prefix of its errors
+	HowTo   string // advice for a machine without a device
 	Dialect *shader.Dialect
 
 	// Open opens the best adapter whose name contains a word.
 	Open     func(adapter string) (gpurun.Device, error)
 	Adapters func() ([]gpurun.Info, error) // best first
-	// Brought, where set, opens what the program has brought, or gives nil.
+	// Brought, if set, opens a device of the program's own, or returns nil.
 	Brought func(c runtime.Config) (gpurun.Device, error)
 }
 
-// Register makes the driver known. In a process that was started for an isolated device
-// of it, it does not return.
+// Register registers the driver. In a process that was started for an isolated device of the
+// driver, Register does not return.
 func Register(d Driver) {
 	gpuchild.Serve(d.Name, d.Open)
 	runtime.Register(d.Name, opener{d})
 }
 
-// opener is a Driver as the engine knows it.
+// opener is a Driver as the engine sees it.
 type opener struct{ Driver }
 
-// Isolates: its devices may have processes of their own.
+// Isolates marks that its devices may run in other processes.
 func (opener) Isolates() {}
 
-// Open starts what the program brought, else the best adapter whose name contains
-// c.Adapter.
+// Open opens the program's own device, else the best adapter whose name contains c.Adapter.
 func (d opener) Open(c runtime.Config) (runtime.Device, error) {
 	if d.Brought != nil {
 		g, err := d.Brought(c)

@@ -15,25 +15,24 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// What a driver's compiler makes of a text takes it up to a second, and what it made
-// is no use elsewhere, where it is handed out at all. So shaders that a process will
-// probably run are compiled before it asks: those that a bundle has, and of those that
-// the cache has the ones that the same program ran the last time. Nobody relies on
-// them: a Run prints its own, and is quicker where the very same text is compiled.
+// A driver's compiler takes up to a second for a shader, and its result is useless on other
+// devices, if the driver exports it at all. The device therefore compiles shaders in advance that
+// the process will probably run: those of a bundle, and those in the cache that the same program
+// ran last time. Nothing relies on them: a Run prints its own shaders, and is faster if the same
+// text is compiled already.
 
-// maxAhead bounds the shaders that a device compiles before anybody runs them: those of
-// bundles, and as many of the cache.
+// maxAhead bounds the shaders that a device compiles in advance: those of bundles, and as many of
+// the cache.
 const maxAhead = 256
 
-// KindAhead is the kind of a cache's entries that say which shaders a program ran on a
-// device the last time, by the keys that the cache has them under without the scope, in
-// the order in which it ran them first.
+// KindAhead is the kind of cache entries that list the shaders that a program ran on a device last
+// time. An entry holds the shaders' cache keys without the scope, in the order of their first run.
 const KindAhead = "ahead"
 
 // maxAheadBytes bounds such an entry.
 const maxAheadBytes = 1 << 20
 
-// programName names the one that runs: its main package, as far as it is known.
+// programName is the running program's main package, if known.
 var programName = func() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Path != "" {
 		return info.Path
@@ -41,29 +40,28 @@ var programName = func() string {
 	return filepath.Base(os.Args[0])
 }()
 
-// aheads is what a device compiles beforehand.
+// aheads is the state of compiling in advance.
 type aheads struct {
 	ended   atomic.Bool // the device is being closed
-	begun   atomic.Bool // a Run has come
-	bundled int         // shaders of bundles that were read, by the queue
+	begun   atomic.Bool // a Run has begun
+	bundled int         // shaders read from bundles, by the queue
 
-	// Of what the next process is told, guarded by the notes' lock.
-	order   []string // as the entry has it
-	telling bool     // the entry will be written
+	// The list for the next process, guarded by the notes' lock.
+	order   []string // as in the entry
+	telling bool     // writing of the entry is queued
 }
 
-// Prebuild compiles shaders that ran elsewhere, one after another in the
-// background. A Run waits for the one that is being compiled where it is the very one
-// that it needs, and for what the driver itself does not do beside it.
+// Prebuild compiles shaders that ran elsewhere, one after another in the background. A Run waits
+// only for the shader that is being compiled if it needs that one, and for the driver if that does
+// not work in parallel.
 func (d *Runner) Prebuild(entries iter.Seq2[string, []byte], refuse func(error)) {
 	x := &d.notes
 	x.queue.Add(func() { d.prebuildAll(entries, &x.bundled, x.ended.Load, refuse) })
 }
 
-// prebuildCached compiles shaders that the program ran the last time, until a Run comes:
-// from then on the program says itself what it needs, and what it does not need is
-// not to be in its way. What the driver made of a shader is loaded as fast as a Run
-// asks for it.
+// prebuildCached compiles the shaders that the program ran last time, until the first Run. From
+// then on the program's own requests show what it needs, and unneeded work must not delay it.
+// Shaders with a stored binary are skipped: a Run loads them fast enough.
 func (d *Runner) prebuildCached() {
 	x, cache := &d.notes, d.cfg.Cache
 	if cache == nil {
@@ -86,7 +84,7 @@ func (d *Runner) prebuildCached() {
 	})
 }
 
-// prebuildAll compiles entries until it is to stop. read counts them.
+// prebuildAll compiles entries until stop returns true. read counts them.
 func (d *Runner) prebuildAll(entries iter.Seq2[string, []byte], read *int, stop func() bool, refuse func(error)) {
 	for key, source := range entries {
 		if stop() || *read >= maxAhead {
@@ -97,14 +95,14 @@ func (d *Runner) prebuildAll(entries iter.Seq2[string, []byte], read *int, stop 
 		if err == nil {
 			err = d.prebuild(k, v, string(source))
 		}
-		if e := d.deviceError(err); e != err { // no fault of the entry
+		if e := d.deviceError(err); e != err { // not the entry's fault
 			if errors.Is(e, runtime.ErrOutOfMemory) { // the rest is compiled when it runs
 				d.stats.fallbacks.Add(1)
 				if d.cfg.OnError != nil {
 					d.cfg.OnError(d.errorf("compiling shaders beforehand: %w", e))
 				}
 			}
-			return // or it vanished, or is being closed
+			return // or it was lost, or is being closed
 		}
 		if err != nil {
 			refuse(err)
@@ -112,7 +110,7 @@ func (d *Runner) prebuildAll(entries iter.Seq2[string, []byte], read *int, stop 
 	}
 }
 
-// tellNext has the next process told of a shader that runs.
+// tellNext adds a shader to the list for the next process.
 func (x *shaderNotes) tellNext(key string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -129,7 +127,7 @@ func (x *shaderNotes) orderKey() string {
 	return x.dev.caps.Scope() + "\nprogram " + programName
 }
 
-// readOrder is what an earlier process left.
+// readOrder returns the list of an earlier process.
 func (x *shaderNotes) readOrder() (keys []string) {
 	cache := x.dev.cfg.Cache
 	data, ok := peek(cache, KindAhead, x.orderKey())
@@ -149,8 +147,8 @@ func (x *shaderNotes) readOrder() (keys []string) {
 	return keys
 }
 
-// saveOrder writes what ran in this process. As long as it does what the last one did it
-// may do the rest of that, too.
+// saveOrder writes the list of this process. As long as this process runs the shaders of the last
+// one in the same order, the rest of the last one's list is kept, too.
 func (x *shaderNotes) saveOrder() {
 	x.mu.Lock()
 	keys := slices.Clone(x.order)
@@ -164,10 +162,10 @@ func (x *shaderNotes) saveOrder() {
 	for {
 		data, err := json.Marshal(keys)
 		if err != nil {
-			return // of strings, which there is none of
+			return // cannot happen for strings
 		}
 		if len(data) <= maxAheadBytes {
-			_ = x.dev.cfg.Cache.Put(KindAhead, x.orderKey(), data) // a failure is counted there
+			_ = x.dev.cfg.Cache.Put(KindAhead, x.orderKey(), data) // the cache counts failures
 			return
 		}
 		keys = keys[:len(keys)/2]

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// process runs kernels, one after another, on a device that it closes.
+// process runs kernels, one after another, on a device that it then closes.
 func process(t *testing.T, cache runtime.Cache, ops ...string) {
 	t.Helper()
 	d, _ := open(t, runtime.Config{Cache: cache})
@@ -22,7 +22,7 @@ func process(t *testing.T, cache runtime.Cache, ops ...string) {
 	}
 }
 
-// madeFor are the ops of the shaders that a fake compiled.
+// madeFor returns the ops of the shaders that a fake compiled.
 func madeFor(f *fake) (ops []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -41,18 +41,18 @@ func newRefusing() *refusing {
 	return &refusing{memoryCache{list: map[string]string{}}, map[string]int{}}
 }
 
-// TestAhead: a device on a cache compiles what the program ran the last time, and
-// nothing else that the cache has, before anybody asks.
+// TestAhead: a device with a cache compiles in advance the shaders that the program ran last time,
+// and no others of the cache.
 func TestAhead(t *testing.T) {
 	cache := newRefusing()
 	for round, c := range []struct {
 		ahead, runs []string
-		compiles    int64 // more than those made beforehand
+		compiles    int64 // in addition to those made in advance
 	}{
 		{nil, []string{"sqrt", "abs", "exp"}, 3},
 		{[]string{"abs", "exp", "sqrt"}, []string{"sqrt", "abs"}, 0}, // less than before
 		{[]string{"abs", "sqrt"}, []string{"exp", "ceil"}, 2},        // something else, all of it known
-		{[]string{"ceil", "exp"}, nil, 0},                            // nothing: no news
+		{[]string{"ceil", "exp"}, nil, 0},                            // nothing: the entry stays
 		{[]string{"ceil", "exp"}, []string{"exp", "ceil", "abs"}, 1},
 		{[]string{"abs", "ceil", "exp"}, []string{"exp"}, 0},
 	} {
@@ -83,8 +83,8 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestAheadUnclosed: a process that does not close its device leaves word as soon as it
-// does something else than the last one.
+// TestAheadUnclosed: a process that does not close its device writes its list as soon as it differs
+// from the last one.
 func TestAheadUnclosed(t *testing.T) {
 	cache := newRefusing()
 	process(t, cache, "sqrt", "abs", "exp")
@@ -110,7 +110,8 @@ func TestAheadUnclosed(t *testing.T) {
 	}
 }
 
-// TestAheadEnds: with the first Run, which waits for no shader that it does not need.
+// TestAheadEnds: compiling in advance ends with the first Run, which waits for no shader that it
+// does not need.
 func TestAheadEnds(t *testing.T) {
 	cache := newRefusing()
 	process(t, cache, "sqrt", "abs", "exp")
@@ -129,8 +130,8 @@ func TestAheadEnds(t *testing.T) {
 	}
 }
 
-// TestAheadRefuses: what is no list of keys, and texts that are not what the printer
-// writes, are counted and compiled when they run.
+// TestAheadRefuses: invalid lists of keys, and texts that the printer does not write, are counted
+// and compiled when they run.
 func TestAheadRefuses(t *testing.T) {
 	many, _ := json.Marshal(make([]string, maxAhead+1))
 	for _, list := range []string{"", "{", `{"a":1}`, `[1,2]`, string(many), `["` + strings.Repeat("x", maxAheadBytes) + `"]`} {
@@ -163,7 +164,7 @@ func TestAheadRefuses(t *testing.T) {
 	}
 }
 
-// TestAheadBound: of a program that runs very many the first are kept.
+// TestAheadBound: of a program with very many shaders the first are stored.
 func TestAheadBound(t *testing.T) {
 	cache := newRefusing()
 	d, _ := open(t, runtime.Config{Cache: cache})
@@ -185,7 +186,7 @@ func TestAheadBound(t *testing.T) {
 	}
 }
 
-// TestAheadOfBinaries: what the driver made of shaders is loaded when a Run asks.
+// TestAheadOfBinaries: the driver's binaries are loaded when a Run needs them.
 func TestAheadOfBinaries(t *testing.T) {
 	cache := newRefusing()
 	for round := range 2 {

@@ -1,8 +1,7 @@
-// Package gpurun runs kernels on a GPU: which shader a launch is run by, how it
-// is cut into dispatches, pools of memory, faults of indices, shaders that are
-// kept and given back, and tuning. What it runs them on is a [Device], which an
-// API of GPUs implements in a few calls; in what language, a dialect of package
-// codegen/shader says. [Runner] is both as a device of the engine.
+// Package gpurun runs kernels on a GPU. It chooses the shader of a launch, cuts it into dispatches,
+// manages pools of memory, reports index faults, keeps and releases shaders, and tunes. It runs
+// them on a [Device], a small interface that each GPU API implements; a dialect of package
+// codegen/shader is the language. [Runner] combines both as a device of the engine.
 //
 // Engine part: no compatibility promise; use package millrace.
 package gpurun
@@ -14,52 +13,50 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Device is an open GPU with one queue. All methods are safe for concurrent use.
-// Its errors wrap ErrLost, ErrMemory and ErrClosed where those are to blame; once
-// lost or closed every call gives that error.
+// Device is an open GPU with one queue. All methods are safe for concurrent use. Its errors wrap
+// ErrLost, ErrMemory and ErrClosed where these are the cause. After it is lost or closed every call
+// returns that error.
 type Device interface {
 	Info() Info
 	// NewBuffer allocates at least size bytes, rounded up to 16.
 	NewBuffer(size int64, use Use) (Buffer, error)
-	// NewPipeline compiles a shader whose entry point is "main", with these bindings
-	// in order. The error is a *SourceError where the text is to blame.
+	// NewPipeline compiles a shader with the entry point "main" and these bindings in order. The
+	// error is a *SourceError if the text is invalid.
 	NewPipeline(source string, bindings []Binding) (Pipeline, error)
-	// Write fills n bytes of b at off (both multiples of 4), in order with what is
-	// submitted. fill is called with parts of them in ascending order and the
-	// position of each.
+	// Write fills n bytes of b at off (both multiples of 4), in order with submitted work. It calls
+	// fill for the parts in ascending order, with the position of each.
 	Write(b Buffer, off, n int64, fill func(dst []byte, at int64)) error
-	// Read passes n bytes of b at off (both multiples of 4) to drain, likewise, once
-	// the work submitted before is done.
+	// Read passes n bytes of b at off (both multiples of 4) to drain in the same way, after the
+	// work submitted before is done.
 	Read(b Buffer, off, n int64, drain func(src []byte, at int64)) error
-	// Submit runs dispatches in order; each sees what the earlier ones wrote. Before
-	// them it writes words, where there are any, to the start of params. It returns
-	// once the work is queued.
+	// Submit runs dispatches in order; each sees the writes of the earlier ones. First it writes
+	// words, if any, to the start of params. It returns when the work is queued.
 	Submit(list []Dispatch, params Buffer, words []byte) error
 	// Backlog is the number of submissions since the queue was last seen empty.
 	Backlog() int
 	// Wait blocks until all submitted work is done.
 	Wait() error
-	// Usable is the error that every call would give, or nil.
+	// Usable returns the error that every call would return, or nil.
 	Usable() error
 	// Lose makes the device behave as if it had vanished.
 	Lose(why error)
-	// Close waits for submitted work and releases all that was made on the device.
+	// Close waits for submitted work and releases everything made on the device.
 	Close() error
 }
 
-// Use is what a buffer is for.
+// Use is the purpose of a buffer.
 type Use uint8
 
 const (
-	Storage Use = iota // shaders read and write it; copied to and from
+	Storage Use = iota // read and written by shaders; copied to and from
 	Uniform            // run-time words, written by the host
-	Private            // the first of uses that a Device has for itself
+	Private            // the first use that a Device may define for itself
 )
 
 // Buffer is memory of a Device.
 type Buffer interface {
 	Size() int64 // in bytes
-	// Release gives the memory back once submitted work is done with it.
+	// Release frees the memory after submitted work is done with it.
 	Release()
 }
 
@@ -74,7 +71,7 @@ const (
 
 // Pipeline is a compiled shader.
 type Pipeline interface {
-	// Release gives it back once submitted work is done with it.
+	// Release frees the pipeline after submitted work is done with it.
 	Release()
 }
 
@@ -85,16 +82,15 @@ type Range struct {
 	Size int64
 }
 
-// Dispatch is one run of a pipeline: a bound range per binding and the number
-// of workgroups.
+// Dispatch is one run of a pipeline: a range for each binding, and the number of workgroups.
 type Dispatch struct {
 	Pipe   Pipeline
 	Bind   []Range
 	Groups [3]uint32
 }
 
-// Check finds what limits forbid, or bindings that are not a pipeline's. Which buffers
-// are bound is for the device to look at.
+// Check reports violated limits, and bindings that do not match the pipeline's. The device checks
+// the buffers.
 func (x *Dispatch) Check(bindings []Binding, l *Limits) error {
 	if len(x.Bind) != len(bindings) {
 		return fmt.Errorf("gpu: %d ranges for %d bindings", len(x.Bind), len(bindings))
@@ -116,7 +112,7 @@ func (x *Dispatch) Check(bindings []Binding, l *Limits) error {
 	return nil
 }
 
-// Limits are what a device allows. Sizes are in bytes.
+// Limits are a device's limits. Sizes are in bytes.
 type Limits struct {
 	Binding          int64 // one storage binding
 	Buffer           int64 // one buffer
@@ -126,7 +122,7 @@ type Limits struct {
 	Groups           int64 // workgroups per dispatch dimension
 	GroupSize        int   // invocations per workgroup
 	WorkgroupStorage int64
-	Subgroup         int // invocations of a subgroup, where shaders can add and compare over them; else 0
+	Subgroup         int // invocations of a subgroup, if shaders can add and compare over them; else 0
 }
 
 // Info describes a device.
@@ -137,29 +133,29 @@ type Info struct {
 	Vendor uint32
 	Model  uint32
 	Limits Limits
-	Points int64 // of one dispatch at most, where shaders could count more
+	Points int64 // most points of one dispatch, if below the limit of shaders
 }
 
-// Faults of a Device, as far as a Runner tells them apart.
+// Faults of a Device that a Runner distinguishes.
 var (
 	ErrLost   = errors.New("GPU device lost")
 	ErrMemory = errors.New("out of GPU memory")
 	ErrClosed = errors.New("GPU device closed")
 )
 
-// SourceError is a text that the API's compiler refused; Log quotes the line.
+// SourceError is a text that the API's compiler rejected; Log quotes the line.
 type SourceError struct{ Log string }
 
 func (e *SourceError) Error() string { return "gpu: " + e.Log }
 
-// api is the name of an API, which errors begin with.
+// api is the name of an API, the prefix of errors.
 type api string
 
 func (a api) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", string(a), fmt.Errorf(format, args...))
 }
 
-// deviceError turns faults of a Device into those of package runtime.
+// deviceError converts faults of a Device to those of package runtime.
 func (a api) deviceError(err error) error {
 	for _, m := range [...]struct{ from, to error }{
 		{ErrLost, runtime.ErrDeviceLost},

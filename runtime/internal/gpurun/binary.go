@@ -8,29 +8,29 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// What a driver made of a text can be kept where the API hands it out. Entries are
-// of one device and driver, as the scope in their keys says, and begin with a hash:
-// drivers look at what they are given, but NVIDIA's crashes on a byte that changed.
-// They are code, and as with the CPU's objects only the user's own cache may hold
-// them: in bundles are the texts.
+// The driver's compiled shaders can be stored if the API exports them. The scope in an entry's key
+// names the device and the driver. An entry begins with a hash: drivers check their input, but
+// NVIDIA's crashes on a changed byte. Entries are code; like the CPU's objects, only the user's own
+// cache may hold them, and bundles hold the texts.
 
-// KindBinary is the kind of a cache's entries that hold what the driver made of a
-// shader, by the text's hash.
+// KindBinary is the kind of cache entries that hold the driver's compiled form of a shader, by the
+// text's hash.
 const KindBinary = "binary"
 
-// Keeper is a Device that hands out what its driver made of shaders.
+// Keeper is a Device that exports the driver's compiled shaders.
 type Keeper interface {
-	// Binary is what the driver made of a pipeline, nil where it keeps that to itself.
+	// Binary returns the driver's compiled form of a pipeline, nil if the driver does not export
+	// it.
 	Binary(p Pipeline) ([]byte, error)
-	// NewPipelineOf makes a pipeline of it, to the byte. The error is ErrBinary where the
-	// driver does not take it, as after it was updated.
+	// NewPipelineOf makes a pipeline of an unchanged binary. The error is ErrBinary if the driver
+	// rejects it, as after an update.
 	NewPipelineOf(binary []byte, bindings []Binding) (Pipeline, error)
 }
 
-// ErrBinary is a binary that is of no use to the driver.
+// ErrBinary is a binary that the driver rejects.
 var ErrBinary = errors.New("the driver does not take what it is said to have made")
 
-// maxBinary bounds what is read and kept.
+// maxBinary bounds the binaries that are read and stored.
 const maxBinary = 16 << 20
 
 func (d *Runner) keeper() (Keeper, runtime.Cache) {
@@ -46,7 +46,7 @@ func (d *Runner) binaryKey(source string) string {
 	return d.caps.Scope() + "\n" + hex.EncodeToString(sum[:])
 }
 
-// hasBinary reports that the cache has what the driver made of a text.
+// hasBinary reports whether the cache has a binary of the text.
 func (d *Runner) hasBinary(source string) bool {
 	k, cache := d.keeper()
 	if k == nil {
@@ -56,8 +56,8 @@ func (d *Runner) hasBinary(source string) bool {
 	return ok
 }
 
-// kept is the pipeline of a text that an earlier process compiled; nil where there
-// is none. An entry that is of no use is refused, which the cache counts.
+// kept returns the pipeline of a text that an earlier process compiled; nil if there is none. It
+// rejects invalid entries, and the cache counts them.
 func (d *Runner) kept(source string, bindings []Binding) (Pipeline, error) {
 	k, cache := d.keeper()
 	if k == nil {
@@ -80,7 +80,7 @@ func (d *Runner) kept(source string, bindings []Binding) (Pipeline, error) {
 	return pipe, err
 }
 
-// keep saves what the driver made of a text, in the background, once.
+// keep stores the binary of a text, in the background, once.
 func (d *Runner) keep(source string, sh *compiled) {
 	k, cache := d.keeper()
 	if k == nil || !d.shaders.keeps(sh) {
@@ -89,10 +89,10 @@ func (d *Runner) keep(source string, sh *compiled) {
 	added := d.notes.queue.Add(func() {
 		data, err := k.Binary(sh.pipe)
 		if err != nil || len(data) == 0 || len(data) > maxBinary {
-			return // it is compiled again the next time
+			return // it is compiled again next time
 		}
 		sum := sha256.Sum256(data)
-		_ = cache.Put(KindBinary, d.binaryKey(source), append(sum[:], data...)) // a failure is counted there
+		_ = cache.Put(KindBinary, d.binaryKey(source), append(sum[:], data...)) // the cache counts failures
 	})
 	if c, ok := cache.(dropper); ok && !added {
 		c.Dropped(KindBinary, d.errorf("what was made of a shader is not saved: too much waits for the disk"))

@@ -9,12 +9,12 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// keeping is a fake that hands out what it made of shaders.
+// keeping is a fake that exports compiled shaders.
 type keeping struct {
 	*fake
 	version string
 	loaded  int
-	fails   error // what NewPipelineOf answers
+	fails   error // error of NewPipelineOf
 }
 
 func (k *keeping) Binary(p Pipeline) ([]byte, error) {
@@ -40,7 +40,7 @@ func openKeeping(t *testing.T, version string, cache runtime.Cache) (*Runner, *k
 	return d, k
 }
 
-// refusing is a cache that counts what was of no use.
+// refusing is a cache that counts rejected entries.
 type refusing struct {
 	memoryCache
 	refused map[string]int
@@ -48,11 +48,11 @@ type refusing struct {
 
 func (c *refusing) Refuse(kind string, _ error) { c.refused[kind]++ }
 
-// sortKernel has shaders that are no kernel's.
+// sortKernel has shaders that belong to no kernel.
 const sortKernel = "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = sort %0 : float32\nstore 1 %1\n"
 
-// TestBinaries: the second process compiles nothing; what its driver does not take is
-// refused, counted, compiled, and takes the other's place.
+// TestBinaries: the second process compiles nothing. An entry that its driver rejects is counted,
+// compiled again and replaced.
 func TestBinaries(t *testing.T) {
 	cache := &refusing{memoryCache{list: map[string]string{}}, map[string]int{}}
 	run := func(version string) (d *Runner, k *keeping) {
@@ -81,7 +81,7 @@ func TestBinaries(t *testing.T) {
 	if d, k = run("2"); d.Stats().Compiles != 0 || int64(cache.refused[KindBinary]) != first {
 		t.Errorf("once more: %d compiles, refused %v", d.Stats().Compiles, cache.refused)
 	}
-	// What was changed or cut short does not reach the driver.
+	// Changed or truncated entries do not reach the driver.
 	changed := false
 	for key, data := range cache.list {
 		if strings.HasPrefix(key, KindBinary) {
@@ -95,7 +95,7 @@ func TestBinaries(t *testing.T) {
 	if d, k = run("2"); d.Stats().Compiles != first || int64(cache.refused[KindBinary]) != 2*first || k.loaded != 0 {
 		t.Errorf("damaged: %d compiles, refused %v, %d loaded", d.Stats().Compiles, cache.refused, k.loaded)
 	}
-	// None is in a bundle: they are code.
+	// Bundles have no binaries: they are code.
 	for _, n := range d.Notes() {
 		if n.Kind != runtime.KindShader {
 			t.Errorf("a note of kind %s", n.Kind)
@@ -103,7 +103,7 @@ func TestBinaries(t *testing.T) {
 	}
 }
 
-// TestBinariesOfALostDevice: a fault of the device is no entry's.
+// TestBinariesOfALostDevice: a fault of the device is not blamed on an entry.
 func TestBinariesOfALostDevice(t *testing.T) {
 	cache := &refusing{memoryCache{list: map[string]string{}}, map[string]int{}}
 	d, _ := openKeeping(t, "1", cache)

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// loneScan is the scan of a kernel that only stores it, or -1.
+// loneScan returns the scan of a kernel that only stores its result, or -1.
 func loneScan(k *codegen.Kernel) int {
 	if len(k.Stores) != 1 || k.Operands[k.Stores[0].Operand].Row {
 		return -1
@@ -25,8 +25,8 @@ func loneScan(k *codegen.Kernel) int {
 	return scan
 }
 
-// carry runs a long scan segment by segment. The total so far goes from one to
-// the next through memory, from one buffer to another and back.
+// carry runs a long scan segment by segment. The running total goes from one segment to the next
+// through memory, alternating between two buffers.
 func (s *splitter) carry(k *codegen.Kernel, l *runtime.Launch, scan int, skip []bool) error {
 	dim, unit := segment(k, l)
 	if unit*points(l.Dims[dim+1:l.Rank]) > maxSteps(k, l) {
@@ -67,8 +67,8 @@ func (s *splitter) carry(k *codegen.Kernel, l *runtime.Launch, scan int, skip []
 	return nil
 }
 
-// carryKernel is a lone scan that stores its total per row in one operand
-// more, and after the first segment starts from what another holds.
+// carryKernel makes a kernel for one segment of a single scan. It also stores the row's total in
+// one more operand. After the first segment (later) it starts from the total in another operand.
 func carryKernel(k *codegen.Kernel, scan int, later bool) *codegen.Kernel {
 	in, out := k.Body[scan], len(k.Operands)
 	c := &codegen.Kernel{Operands: slices.Clone(k.Operands), Scalars: k.Scalars}
@@ -88,7 +88,7 @@ func carryKernel(k *codegen.Kernel, scan int, later bool) *codegen.Kernel {
 	return c
 }
 
-// foldOf is the reduction whose result is the last element of a scan.
+// foldOf returns the reduction whose result is the last element of a scan.
 func foldOf(scan ir.Op) ir.Op {
 	for op := ir.Op(1); op < ir.NumOps; op++ {
 		if op.Class() == ir.ClassReduce && op.Info().Combine == scan.Info().Combine {

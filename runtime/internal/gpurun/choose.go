@@ -9,16 +9,16 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Invocations per workgroup: the smallest size that measured well everywhere and
-// one that every adapter allows; and what keeps hardware busy where they have
-// nothing in common (a copy on an H200: 77 µs, by groups of 64 99 µs).
+// Invocations per workgroup. group is the smallest size that measured well everywhere and that
+// every adapter allows. groupWide keeps hardware busy if invocations share nothing (a copy on an
+// H200: 77 µs, with groups of 64 99 µs).
 const (
 	group     = 64
 	groupWide = 256
 )
 
-// choose finds the variant that runs a piece. lanes is the most points per
-// step that the kernel can be printed for.
+// choose returns the variant that runs a piece. lanes is the largest number of points per step for
+// which the kernel can be printed.
 func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 	l := &p.launch
 	v := shader.Variant{Rank: l.Rank, Kept: l.Kept, Lanes: 1, Group: group}
@@ -42,8 +42,8 @@ func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 			v.Group = besideRows * min(besideShares, p.groupSize/besideRows)
 		}
 		if p.software && v.Mode == shader.Cols {
-			// An exponential costs a CPU less than a load. Loops over more points
-			// than two are left as they are by its compiler, and cost more.
+			// An exponential costs a CPU less than a load. Its compiler does not unroll loops over
+			// more than two points, which then cost more.
 			v.Online = 1
 			if reducedSize(l)%2 == 0 {
 				v.Online = 2
@@ -64,7 +64,7 @@ func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 			x.Parts, x.Part = p.parts[i], uint32(p.part)
 		}
 		if dot && x.Class != codegen.Staged {
-			x.Class = codegen.Strided // in no loop along the innermost dim
+			x.Class = codegen.Strided // not in a loop along the innermost dim
 		}
 		if k.Operands[i].Kind == codegen.Output {
 			for d, n := range l.Dims[:l.Rank] {
@@ -73,7 +73,7 @@ func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 				}
 			}
 			if rows && k.Operands[i].Row {
-				// That it stands still along the reduced dims is by design.
+				// It is constant along the reduced dims by design.
 				x.Guard &= 1<<l.Kept - 1
 			}
 		}
@@ -131,9 +131,9 @@ func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 	return v
 }
 
-// An invocation of a software adapter costs as much as reading four elements, and
-// reading a run-time word as much as arithmetic: four vectors each share that.
-// So do lanes, though no operand moves by whole vectors, where rows are long enough.
+// On a software adapter an invocation costs as much as reading four elements, and reading a
+// run-time word as much as arithmetic. Four vectors therefore share one invocation. Long rows use
+// lanes, too, even if no operand moves by whole vectors.
 const (
 	raggedLong = 16
 	mapSteps   = 4
@@ -146,7 +146,7 @@ func takeSteps(v *shader.Variant, l *runtime.Launch) {
 	}
 }
 
-// bindingType is the dtype that all operands of a window agree on.
+// bindingType returns the common dtype of a window's operands.
 func bindingType(k *codegen.Kernel, p *piece, w int) ir.DType {
 	dt := ir.Invalid
 	for i, o := range k.Operands {
@@ -161,25 +161,25 @@ func bindingType(k *codegen.Kernel, p *piece, w int) ir.DType {
 	return dt
 }
 
-// acrossRows is how many rows a GPU must have so that a fourth of as many
-// invocations still keep it busy: one with 132 processors holds 270,000.
+// acrossRows is the number of rows from which a fourth as many invocations still keep a GPU busy:
+// one with 132 processors holds 270,000 invocations.
 const acrossRows = 1 << 20
 
-// across reports that invocations may take several neighbouring rows each.
+// across reports whether one invocation may take several neighbouring rows.
 func (p *piece) across(lanes int) bool {
 	l := &p.launch
 	return l.Kept > 0 && l.Dims[l.Kept-1]%int64(lanes) == 0 && (p.software || points(l.Dims[:l.Kept]) >= acrossRows)
 }
 
-// Where rows that lie beside each other are too few for an invocation each, so many
-// of them, a line of memory, are one workgroup's, in which so many invocations share
-// each: softmax of 65,536 rows of 512 takes an H200 0.13 ms, 0.27 by one invocation.
+// Some launches have rows side by side in memory, but too few for one invocation each. Then a
+// workgroup takes besideRows rows, a line of memory, and besideShares invocations share each row.
+// Softmax of 65,536 rows of 512 takes an H200 0.13 ms, with one invocation per row 0.27.
 const (
 	besideRows   = 32
 	besideShares = 16
-	besideLong   = 64      // points of a row, at least
-	besideMost   = 1 << 20 // rows
-	besideFolds  = 4       // whose partial results the least workgroup memory holds
+	besideLong   = 64      // least points of a row
+	besideMost   = 1 << 20 // most rows
+	besideFolds  = 4       // folds whose partial results fit in the smallest workgroup memory
 )
 
 func (p *piece) beside(k *codegen.Kernel) bool {
@@ -193,8 +193,8 @@ func (p *piece) beside(k *codegen.Kernel) bool {
 		reducedSize(l) >= besideLong && points(l.Dims[:l.Kept]) < besideMost && !scans(k)
 }
 
-// vectorise makes v compute lanes points per step along a dim if some operand
-// can move by whole vectors; the others gather and scatter.
+// vectorise makes v compute lanes points per step along a dim if some operand can move by whole
+// vectors; the other operands gather and scatter.
 func vectorise(v *shader.Variant, k *codegen.Kernel, p *piece, lanes, dim int) {
 	vectors := make([]bool, len(p.windows))
 	for w := range vectors {
@@ -224,8 +224,8 @@ func vectorise(v *shader.Variant, k *codegen.Kernel, p *piece, lanes, dim int) {
 	if v.Mode != shader.Map || n%int64(lanes) == 0 {
 		return
 	}
-	// The last vector runs past the end. Its loads find padding; its stores may
-	// hit padding only.
+	// The last vector goes past the end. Its loads read padding; its stores must write padding
+	// only.
 	for i, o := range k.Operands {
 		if o.Kind == codegen.Output && !v.Args[i].Skip && !padded(p, i, v.Args[i], n) {
 			v.Tail = true
@@ -233,7 +233,7 @@ func vectorise(v *shader.Variant, k *codegen.Kernel, p *piece, lanes, dim int) {
 	}
 }
 
-// aligned reports that operand i moves by whole vectors at vector addresses.
+// aligned reports whether operand i moves by whole vectors at vector addresses.
 func aligned(p *piece, i, lanes, dim int) bool {
 	l, a, m := &p.launch, &p.launch.Args[i], int64(lanes)
 	if len(a.Stages) > 0 || a.Stride[dim] != 1 || a.Offset%m != 0 || a.IndexStride%m != 0 {
@@ -247,7 +247,7 @@ func aligned(p *piece, i, lanes, dim int) bool {
 	return true
 }
 
-// padded reports that what follows an output's last element is no data.
+// padded reports whether the memory after an output's last element is padding.
 func padded(p *piece, i int, x shader.Arg, n int64) bool {
 	if !x.Vec {
 		return x.Class == codegen.Splat
@@ -256,14 +256,13 @@ func padded(p *piece, i int, x shader.Arg, n int64) bool {
 	return w.off+(p.launch.Args[i].Offset+n)*elemSize >= w.buf.Bytes()
 }
 
-// unrolling says how rows are shared. A row that several passes go over is
-// kept in registers, its steps written out, where few steps by invocations as
-// few as possible cover it. On a CPU invocations are lanes of a vector: a
-// barrier between several vectors costs more than reading a row again.
+// unrolling says how invocations share rows. A row that several passes read is kept in registers,
+// with its steps written out, if few invocations can cover it in few steps. On a CPU invocations
+// are lanes of a vector: a barrier between several vectors costs more than reading a row again.
 type unrolling struct {
-	groups []int // invocations per row, as few as will do
-	steps  int   // that are written out at most
-	work   int   // steps times instructions written out, at most
+	groups []int // candidates of invocations per row, the smallest sufficient one is used
+	steps  int   // most steps that are written out
+	work   int   // most steps times instructions written out
 }
 
 var unrollings = map[bool]unrolling{
@@ -271,8 +270,8 @@ var unrollings = map[bool]unrolling{
 	true:  {[]int{8}, 64, 1024},
 }
 
-// chooseGroup decides how many invocations share a row, whether they keep it in
-// registers from one pass to the next, and whether they take several rows.
+// chooseGroup decides how many invocations share a row, whether they keep it in registers between
+// passes, and whether they take several rows.
 func chooseGroup(v *shader.Variant, k *codegen.Kernel, p *piece) {
 	un := unrollings[p.software]
 	v.Group = un.groups[0]
@@ -301,22 +300,21 @@ func chooseGroup(v *shader.Variant, k *codegen.Kernel, p *piece) {
 	}
 }
 
-// A CPU reads memory by lines and finds its pages by few: an invocation that
-// walks over rows whose points are far apart takes as many of them as have a
-// line in common. GPUs have neighbouring invocations for that. Where a
-// workgroup shares a row, several rows at once share what does not depend on
-// the row, and barriers.
+// A CPU reads memory by lines, and its TLB holds few pages. An invocation that walks over rows with
+// distant points therefore takes as many rows as share a line. On GPUs neighbouring invocations do
+// that. If a workgroup shares a row, taking several rows at once shares row-independent work and
+// barriers.
 const (
 	eachRows     = 4       // vectors: 64 bytes
-	eachWide     = 16      // vectors, of Apart invocations in turns: 2 KB, which caches see coming
-	manyVectors  = 1 << 11 // of rows, that leave enough invocations
-	wideVectors  = 1 << 12 // the same of eachWide
-	wideLong     = 64      // points of a row, that are worth the code
-	manyGroups   = 1 << 8  // rows, that leave enough workgroups
-	unrolledCost = 1.3     // of an access written out, that many times a compiler's loop
+	eachWide     = 16      // vectors, taken in turns by Apart invocations: 2 KB, which caches prefetch
+	manyVectors  = 1 << 11 // vectors of rows that leave enough invocations
+	wideVectors  = 1 << 12 // the same for eachWide
+	wideLong     = 64      // points of a row that justify the code
+	manyGroups   = 1 << 8  // rows that leave enough workgroups
+	unrolledCost = 1.3     // cost of a written-out access relative to one in the compiler's loop
 )
 
-// takesEach reports that there are neighbours to take several of at once.
+// takesEach reports whether there are neighbours to take several of at once.
 func takesEach(v *shader.Variant, k *codegen.Kernel, p *piece) bool {
 	kept := p.launch.Dims[:p.launch.Kept]
 	units, many := int64(1), int64(manyGroups)

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestChosen: which shaders run what, on a GPU and where a CPU plays one.
+// TestChosen: the shaders for each kind of launch, on a GPU and on a software adapter.
 func TestChosen(t *testing.T) {
 	sum := row("sum", "float32", "float32", " row")
 	for _, c := range []struct {
@@ -17,7 +17,7 @@ func TestChosen(t *testing.T) {
 		kernel        string
 		kept          int
 		dims          []int64
-		columns       bool // the last dim but one lies innermost in memory
+		columns       bool // the last dim but one is innermost in memory
 		gpu, software string
 	}{
 		{"elements", copyKernel, 1, []int64{1000}, false, "map 4/256", "map 4/64"},
@@ -48,7 +48,7 @@ func TestChosen(t *testing.T) {
 				l.Args[0].Stride[0], l.Args[0].Stride[1] = 1, c.dims[0]
 			}
 			if c.columns && c.kept == 2 {
-				l.Args[0].Stride[0]++ // no dense array any more
+				l.Args[0].Stride[0]++ // no longer a dense array
 				l.Dims[0]--
 			} else if c.columns {
 				for i := range l.Args {

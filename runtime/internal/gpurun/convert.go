@@ -7,11 +7,11 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// elemSize is the bytes of an element in device memory, of any dtype.
+// elemSize is the size of an element of any dtype in device memory.
 const elemSize = shader.ElemSize
 
-// pack turns host elements into device elements; len(dst) decides how many.
-// Small ones become words, a bool the word 0 or 1.
+// pack converts host elements to device elements; len(dst) determines the number. Small elements
+// become words, a bool the word 0 or 1.
 func pack(dst []byte, dt ir.DType, src []byte) {
 	size := dt.Size()
 	if size == elemSize {
@@ -32,7 +32,7 @@ func pack(dst []byte, dt ir.DType, src []byte) {
 	}
 }
 
-// unpack is the way back; len(src) decides how many.
+// unpack is the reverse of pack; len(src) determines the number.
 func unpack(dst []byte, dt ir.DType, src []byte) {
 	size := dt.Size()
 	if size == elemSize {

@@ -25,43 +25,42 @@ type Runner struct {
 	shaders shaders
 	parts   parts
 	notes   shaderNotes
-	words   sync.Pool   // of *[]uint32, what batches have their words in
-	refused atomic.Bool // shaders with subgroups, by the driver: there are no more of them
-	lose    string      // the fault point that makes the device vanish
+	words   sync.Pool   // of *[]uint32, the words of batches
+	refused atomic.Bool // the driver rejected a shader with subgroups: no more are made
+	lose    string      // name of the fault point that makes the device vanish
 
-	mu     sync.Mutex // of what submissions have in common; not held while anything is compiled
+	mu     sync.Mutex // guards the shared state of submissions; not held while compiling
 	params kept       // buffers of uniform words
-	spare  []Buffer   // what nobody reads or writes: see warm
-	faults []Buffer   // that no batch has: words that shaders tell of indices out of range by
+	spare  []Buffer   // buffers without contents: see warm
+	faults []Buffer   // unused buffers for index faults
 
 	listMu    sync.Mutex
-	forgotten []*program // whose shaders go with the next Run
+	forgotten []*program // programs whose shaders the next Run releases
 }
 
-// counters are the parts of runtime.Stats that are not kept by memory.
+// counters are the parts of runtime.Stats that memory does not count.
 type counters struct {
 	launches, read, written, waits             atomic.Int64
 	compiles, compileFails, fallbacks, compile atomic.Int64
 }
 
-// costs is what plans are made by: bytes in a second, and seconds of a launch among
-// others and of an operation on one element. Plans depend on how they compare, which
-// differs less between adapters of a kind than they do. A software adapter has the
-// machine's memory and a few of its lanes.
+// costs are the constants for planning: bytes per second, seconds of a launch among others, and
+// seconds of an operation on one element. Plans depend on the ratios, which vary less between
+// adapters of a kind than the values. A software adapter uses the machine's memory and a few of its
+// lanes.
 var costs = map[string]struct{ bandwidth, launch, op float64 }{
 	"DiscreteGPU":   {1e12, 5e-6, 1e-13},
 	"IntegratedGPU": {1e11, 1e-5, 1e-12},
 	"CPU":           {5e9, 2e-5, 5e-11},
 }
 
-// New is a device of the engine, named after its API, whose shaders are written in
-// lang. Before calls of it that reach g it passes the fault point NAME-lost, at
-// which g vanishes.
+// New returns a device of the engine, named after its API, with shaders in lang. Before calls that
+// reach g it passes the fault point NAME-lost, at which g vanishes.
 func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner {
 	info := g.Info()
 	l := info.Limits
 	if lang.Subgroups == "" || c.Subgroups == runtime.SubgroupsOff {
-		l.Subgroup = 0 // so what is kept of a device without is not taken for one with
+		l.Subgroup = 0 // keeps stored entries of a device with subgroups apart from those without
 	}
 	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, lang: lang, cfg: c}
 	d.shaders.list, d.parts.list = map[string]*compiled{}, map[string]*program{}
@@ -86,8 +85,8 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 		Fingerprint: fmt.Sprintf("%s %s %x:%x %s %+v", lang.Printer(), info.Name, info.Vendor, info.Model, info.Driver, l),
 		DTypes:      shader.DTypes,
 		SlowBuild:   true,
-		MaxOperands: min(l.StorageBuffers-1, 32), // one more has the words that tell of faults
-		MaxSlots:    64,                          // their words fill less than the smallest block of uniforms
+		MaxOperands: min(l.StorageBuffers-1, 32), // one more binding reports faults
+		MaxSlots:    64,                          // their words fit in the smallest block of uniforms
 		MaxScalars:  64,
 		MaxBody:     512,
 		MaxBindings: l.StorageBuffers - 1,
@@ -115,7 +114,7 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 	return d
 }
 
-// enter is the first step of every call that reaches the device.
+// enter begins every call that reaches the device.
 func (d *Runner) enter() error {
 	if err := fault.Hit(d.lose); err != nil {
 		d.gpu.Lose(err)
@@ -123,11 +122,10 @@ func (d *Runner) enter() error {
 	return d.deviceError(d.gpu.Usable())
 }
 
-// Caps never change.
+// Caps returns constant capabilities.
 func (d *Runner) Caps() *runtime.Caps { return &d.caps }
 
-// Wait blocks until submitted work is done. Work in the background is what
-// [shaderNotes] does.
+// Wait waits until submitted work is done. Background work is the queue of [shaderNotes].
 func (d *Runner) Wait(background bool) error {
 	if background {
 		d.notes.wait()
@@ -154,7 +152,7 @@ func (d *Runner) Stats() runtime.Stats {
 	return s
 }
 
-// Close waits for submitted work and gives everything back.
+// Close waits for submitted work and releases everything.
 func (d *Runner) Close() error {
 	d.notes.stop()
 	err := d.gpu.Close()
@@ -162,7 +160,7 @@ func (d *Runner) Close() error {
 	return d.deviceError(err)
 }
 
-// Write converts and copies host elements to elements off… of dst.
+// Write converts host elements and copies them to dst from element off on.
 func (d *Runner) Write(dst runtime.Buffer, dt ir.DType, off int64, src []byte) error {
 	b, n, err := d.transfer(dst, dt, off, len(src))
 	if err != nil || n == 0 {
@@ -176,7 +174,7 @@ func (d *Runner) Write(dst runtime.Buffer, dt ir.DType, off int64, src []byte) e
 	})
 }
 
-// Read waits for earlier work and copies elements off… of src to the host.
+// Read waits for earlier work and copies elements of src from off on to the host.
 func (d *Runner) Read(dst []byte, dt ir.DType, src runtime.Buffer, off int64) error {
 	b, n, err := d.transfer(src, dt, off, len(dst))
 	if err != nil || n == 0 {
@@ -190,7 +188,7 @@ func (d *Runner) Read(dst []byte, dt ir.DType, src runtime.Buffer, off int64) er
 	})
 }
 
-// transfer checks a copy of host bytes and counts its elements.
+// transfer checks a copy of host bytes and returns its number of elements.
 func (d *Runner) transfer(buf runtime.Buffer, dt ir.DType, off int64, bytes int) (*buffer, int64, error) {
 	if err := d.enter(); err != nil {
 		return nil, 0, err

@@ -9,17 +9,16 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Contractions with fewer results than this along m or n are sums of products,
-// by rows or by columns: a tile of them would be mostly empty.
+// tileLeast is the size along m and n below which a contraction is a sum of products, by rows or by
+// columns: tiles would be mostly empty.
 const tileLeast = 12
 
-// dotSteps is how many elements along k one dispatch adds up. Every stretch of
-// a tile costs loop iterations, of which Mesa's software devices do 65,535 at
-// most (see rowSteps).
+// dotSteps is the number of elements along k that one dispatch adds. Each stretch of a tile costs
+// loop iterations, and Mesa's software devices run at most 65,535 of them (see rowSteps).
 const dotSteps = 1 << 14
 
-// dotApart is the k from which a contraction of few tiles is cut along it, so
-// that more workgroups share it.
+// dotApart is the k from which a contraction of few tiles is cut along k, which gives more
+// workgroups.
 const (
 	dotApart = 4096
 	fewTiles = 16
@@ -32,17 +31,17 @@ func dotOf(k *codegen.Kernel) int {
 	return slices.IndexFunc(k.Body, func(in ir.Instr) bool { return in.Op == ir.Dot })
 }
 
-// dimClass says what a kept dim of a contraction is.
+// dimClass is the class of a kept dim of a contraction.
 type dimClass uint8
 
 const (
 	batchDim dimClass = iota
-	mDim              // the second operand stands still
-	nDim              // the first does
+	mDim              // the second operand is constant
+	nDim              // the first operand is constant
 )
 
-// classify finds the class of every kept dim. Where both stand still the
-// result repeats, and any class will do.
+// classify returns the class of every kept dim. If both operands are constant the result repeats,
+// and any class is valid.
 func classify(k *codegen.Kernel, l *runtime.Launch) []dimClass {
 	inA, inB := shader.DotOperands(k)
 	still := func(in []bool, d int) bool {
@@ -65,7 +64,7 @@ func classify(k *codegen.Kernel, l *runtime.Launch) []dimClass {
 	return list
 }
 
-// orderDot brings the kept dims into the order batch, m, n, in place.
+// orderDot sorts the kept dims into the order batch, m, n, in place.
 func orderDot(k *codegen.Kernel, l *runtime.Launch) {
 	classes := classify(k, l)
 	for i := 1; i < len(classes); i++ {
@@ -80,7 +79,7 @@ func orderDot(k *codegen.Kernel, l *runtime.Launch) {
 	}
 }
 
-// dotSizes are the numbers of results along m and n, and of batches.
+// dotSizes returns the numbers of results along m and n, and of batches.
 func dotSizes(k *codegen.Kernel, l *runtime.Launch) (batch, m, n int64) {
 	sizes := [3]int64{1, 1, 1}
 	for d, c := range classify(k, l) {
@@ -89,10 +88,10 @@ func dotSizes(k *codegen.Kernel, l *runtime.Launch) (batch, m, n int64) {
 	return sizes[batchDim], sizes[mDim], sizes[nDim]
 }
 
-// chooseTile is the variant's tile for a launch in order. On a CPU registers are
-// the first-level cache and workgroup memory is read one lane after another: as
-// many results per invocation as the products of two vectors of 16 cost least,
-// in a loop, since that much text takes its compiler seconds.
+// chooseTile returns the tile for an ordered launch. On a CPU, registers are the first-level cache,
+// and workgroup memory is read lane by lane. The best tile then has as many results per invocation
+// as products of two vectors of 16, in a loop, because its compiler takes seconds for unrolled
+// text.
 func chooseTile(k *codegen.Kernel, l *runtime.Launch, software bool) shader.Tile {
 	t := shader.Tile{M: 64, N: 64, K: 16, RowsPer: 8, ColsPer: 8}
 	switch batch, m, n := dotSizes(k, l); {
@@ -124,7 +123,7 @@ func chooseTile(k *codegen.Kernel, l *runtime.Launch, software bool) shader.Tile
 	return t
 }
 
-// along reports that most of a side's operands move by one element along k.
+// along reports whether most operands of a side move by one element along k.
 func along(k *codegen.Kernel, l *runtime.Launch, side []bool) bool {
 	votes := 0
 	for i, in := range side {
@@ -168,7 +167,7 @@ func (s *splitter) rebuilt(k *codegen.Kernel, l *runtime.Launch, skip []bool) er
 	return s.cut(ready, &c, skip)
 }
 
-// products is a kernel whose contraction is a sum of products.
+// products replaces a kernel's contraction by a sum of products.
 func products(k *codegen.Kernel) *codegen.Kernel {
 	c := &codegen.Kernel{Operands: k.Operands, Scalars: k.Scalars, Stores: slices.Clone(k.Stores)}
 	at := make([]ir.Ref, len(k.Body))
@@ -191,8 +190,8 @@ func products(k *codegen.Kernel) *codegen.Kernel {
 	return c
 }
 
-// epilogue runs a contraction and what follows from it one after the other:
-// the contraction can be cut along k then.
+// epilogue runs a contraction and the ops on its result one after the other; the contraction can
+// then be cut along k.
 func (s *splitter) epilogue(k *codegen.Kernel, l *runtime.Launch, skip []bool) error {
 	dot := dotOf(k)
 	temp, err := s.temp(l, true)

@@ -11,27 +11,27 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// fake is a Device that keeps books and computes nothing.
+// fake is a Device that counts calls and computes nothing.
 type fake struct {
 	info Info
 
 	mu         sync.Mutex
 	lost       error
 	closed     bool
-	buffers    int // that were made and not released
+	buffers    int // made and not released
 	bytes      int64
-	most       int64 // bytes there is memory for
-	pipelines  int   // likewise
+	most       int64 // bytes of available memory
+	pipelines  int   // made and not released
 	submitted  [][]Dispatch
 	queued     int
 	waits      int
-	written    int                   // submissions that had words to write
-	refuse     error                 // what NewPipeline answers
-	short      map[string]int        // how often methods are to lack memory, by name
-	compiling  func(source string)   // is what NewPipeline does first, beside other calls
-	reading    func()                // is what Read does first, likewise
-	made       map[string]int        // times that texts were compiled
-	afterwards func(list []Dispatch) // stands for what shaders do
+	written    int                   // submissions with words to write
+	refuse     error                 // error of NewPipeline
+	short      map[string]int        // how often methods lack memory, by name
+	compiling  func(source string)   // called first by NewPipeline, concurrent with other calls
+	reading    func()                // called first by Read, likewise
+	made       map[string]int        // how often texts were compiled
+	afterwards func(list []Dispatch) // replaces the shaders' work
 }
 
 func newFake() *fake {
@@ -60,7 +60,7 @@ func (b *fakeBuffer) Release() {
 	}
 }
 
-// memory is there from the first use on.
+// memory is allocated at the first use.
 func (b *fakeBuffer) memory() []byte {
 	if b.data == nil {
 		b.data = make([]byte, b.size)
@@ -99,7 +99,7 @@ func (f *fake) call() (end func(), err error) {
 	return f.mu.Unlock, f.usable()
 }
 
-// lacks is ErrMemory as often as a method is to answer that.
+// lacks returns ErrMemory the given number of times for a method.
 func (f *fake) lacks(method string) error {
 	if f.short[method] == 0 {
 		return nil
@@ -238,7 +238,7 @@ func (f *fake) Close() error {
 	return nil
 }
 
-// open is a Runner on a fake.
+// open makes a Runner on a fake.
 func open(t testing.TB, c runtime.Config) (*Runner, *fake) {
 	t.Helper()
 	f := newFake()
@@ -263,7 +263,7 @@ func parse(t testing.TB, src string) *codegen.Kernel {
 
 const copyKernel = "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\nstore 1 %0"
 
-// launch is a launch over dims, its operands dense in buffers of their own.
+// launch makes a launch over dims with dense operands in separate buffers.
 func launch(t testing.TB, d *Runner, kernel string, kept int, dims ...int64) *runtime.Launch {
 	t.Helper()
 	k := parse(t, kernel)

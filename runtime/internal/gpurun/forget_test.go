@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// The shaders of a program that is forgotten are given back, unless another one
-// uses them; a program that is run all the same has them again, for that run.
+// TestForget: the shaders of a forgotten program are released, unless another program uses them. A
+// later run of the program compiles them again, for that run.
 func TestForget(t *testing.T) {
 	d, f := open(t, runtime.Config{})
 	left := func() int {
@@ -52,7 +52,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// A program that never repeats fills neither the list of parts nor the pool.
+// TestBounded: a program that never repeats fills neither the list of parts nor the pool.
 func TestBounded(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	b := &batch{dev: d}

@@ -9,31 +9,30 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// A shader cannot stop at an index out of range. It reads another element in
-// its place and tells of it in words of the faults binding: those of a batch
-// are cleared before it is submitted and read once it has run. So a Run that
-// holds such kernels waits for the device, and others do not.
+// A shader cannot stop at an index out of range. It reads another element instead and reports the
+// index in words of the faults binding. The words of a batch are cleared before its submission and
+// read after it has run. A Run with such kernels therefore waits for the device; other Runs do not.
 //
-// A launch at fault must look as if neither it nor what comes after it had run:
-// the engine runs all of that again. It is enough that none of it overwrites
-// what it reads, and where a launch would, the batch is settled before.
+// A failing launch must look as if neither it nor any later launch had run, because the engine runs
+// all of them again. This holds if none of them overwrites its operands. If a launch would, the
+// batch is settled before it.
 
-// faultLog is the state of a batch in this.
+// faultLog is a batch's state of faults.
 type faultLog struct {
-	launch int              // being added
-	faults Buffer           // the batch's words, between its submission and settle
+	launch int              // index of the launch being added
+	faults Buffer           // the batch's words, between submission and settle
 	slots  []faultSlot      // words of the faults binding, by dispatch and operand
-	reads  []runtime.Buffer // by launches from the first on that may be at fault
+	reads  []runtime.Buffer // buffers read since the first launch that may fail
 }
 
-// faultSlot is what the words of one operand of one dispatch are about.
+// faultSlot describes the words of one operand of one dispatch.
 type faultSlot struct {
 	launch int
 	size   int64 // elements along the axis
 }
 
-// mustSettle reports that l would overwrite what launches that may be at fault,
-// or what follows them, itself included, read.
+// mustSettle reports whether l would overwrite buffers that are read by launches that may fail, by
+// later launches, or by l itself.
 func (b *batch) mustSettle(l *runtime.Launch) bool {
 	p, ok := l.Prog.(*program)
 	if !ok || len(b.slots) == 0 || len(l.Args) != len(p.kernel.Operands) {
@@ -56,7 +55,7 @@ func (b *batch) mustSettle(l *runtime.Launch) bool {
 	return false
 }
 
-// note remembers what a launch that was added reads.
+// note records what an added launch reads.
 func (b *batch) note(l *runtime.Launch) {
 	if len(b.slots) == 0 {
 		return
@@ -68,8 +67,8 @@ func (b *batch) note(l *runtime.Launch) {
 	}
 }
 
-// faultWords is the first of the slots that a dispatch's operands take. The
-// dispatches of a scatter have theirs in common.
+// faultWords returns the first slot of a dispatch's operands. All dispatches of a scatter share
+// their slots.
 func (b *batch) faultWords(v *variant, pc *piece) uint32 {
 	if pc.slots != nil && *pc.slots >= 0 {
 		return uint32(*pc.slots)
@@ -88,7 +87,7 @@ func (b *batch) faultWords(v *variant, pc *piece) uint32 {
 
 func (b *batch) faultBytes() int64 { return int64(len(b.slots)) * shader.FaultWords * 4 }
 
-// clearFaults makes room for the batch's words and clears them. The caller holds d.mu.
+// clearFaults provides the batch's words and clears them. The caller holds d.mu.
 func (b *batch) clearFaults() error {
 	if len(b.slots) == 0 {
 		return nil
@@ -105,7 +104,7 @@ func (b *batch) clearFaults() error {
 	})
 }
 
-// leaveFaults has another batch have the words.
+// leaveFaults returns the words for use by another batch.
 func (b *batch) leaveFaults() {
 	if b.faults == nil {
 		return
@@ -117,8 +116,8 @@ func (b *batch) leaveFaults() {
 	b.faults = nil
 }
 
-// settle waits for the batch and gives the fault of the first launch that has
-// one: the least index, as on every device. Others submit meanwhile.
+// settle waits for the batch and returns the fault of the first failing launch: its smallest index,
+// as on every device. Other batches can submit meanwhile.
 func (b *batch) settle() error {
 	d := b.dev
 	defer b.leaveFaults()

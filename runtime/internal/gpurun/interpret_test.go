@@ -16,18 +16,17 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// hostBuffer is memory that the interpreter works on. Elements of 32 bits lie in
-// it as they do on a device.
+// hostBuffer is memory for the interpreter. Elements of 32 bits have the device's layout.
 type hostBuffer struct{ data []byte }
 
 func newHost(bytes int64) *hostBuffer { return &hostBuffer{make([]byte, (bytes+15)&^15)} }
 
 func (b *hostBuffer) Bytes() int64 { return int64(len(b.data)) }
 
-// bytes is what a window shows.
+// bytes returns the bytes of a window.
 func (w *window) bytes() []byte { return w.buf.(*hostBuffer).data[w.off : w.off+w.size] }
 
-// words are a window's words, which can be written.
+// words are a window's words, for reading and writing.
 type words []byte
 
 func (w words) at(i uint32) uint32     { return binary.LittleEndian.Uint32(w[4*i:]) }
@@ -68,7 +67,7 @@ func onHost(lim limits, pieces *int) *splitter {
 				}
 			}
 		}
-		if at := k.Scatter(); at != ir.None && p.slots != nil { // faults were told of before
+		if at := k.Scatter(); at != ir.None && p.slots != nil { // faults were reported before
 			in := k.Body[at]
 			sub := *k
 			sub.Body = slices.Clone(k.Body)
@@ -85,7 +84,7 @@ func onHost(lim limits, pieces *int) *splitter {
 	return s
 }
 
-// sortOnHost does what the shader of a step does.
+// sortOnHost does the work of a sort step's shader.
 func sortOnHost(x *sortDispatch) {
 	w := make([]words, len(x.windows))
 	for i := range x.windows {
@@ -133,7 +132,7 @@ func sortOnHost(x *sortDispatch) {
 	}
 }
 
-// row is a kernel of one row op of dt with its result of out.
+// row is a kernel of one row op of dt with a result of out.
 func row(op, dt, out, kind string) string {
 	return fmt.Sprintf("in 0 : %s\nout 1 : %s%s\n%%0 = load 0 : %s\n%%1 = %s %%0 : %s\nstore 1 %%1", dt, out, kind, dt, op, out)
 }
@@ -146,8 +145,8 @@ const (
 	putText  = "in 0 : int32 row\nin 1 : int32\nin 2 : int32\nout 3 : int32 row\n%0 = load 1 : int32\n%1 = load 2 : int32\n%2 = scatter 0 error add %0 %1 : int32\nstore 3 %2"
 )
 
-// TestPiecesTogether: what a launch is cut into computes what the launch does,
-// whole and under limits that few rows fit.
+// TestPiecesTogether: the pieces of a launch compute the launch's result, whole and under limits
+// for few rows.
 func TestPiecesTogether(t *testing.T) {
 	whole := limits{binding: 1 << 27, align: 256, bindings: 16, threads: maxThreads}
 	small := limits{binding: 1 << 13, align: 64, bindings: 8, threads: 1 << 12}
@@ -155,9 +154,9 @@ func TestPiecesTogether(t *testing.T) {
 		kernel string
 		kept   int
 		dims   []int64
-		index  int64 // how many elements operand 0 is looked up in, or scattered to
-		small  bool  // as well
-		pieces int   // at least, whole
+		index  int64 // number of elements in which operand 0 is looked up, or to which it is scattered
+		small  bool  // also under small limits
+		pieces int   // least number of pieces without limits
 	}{
 		"elements":        {copyKernel, 2, []int64{100, 130}, 0, true, 1},
 		"a sum":           {row("sum", "float32", "float32", " row"), 1, []int64{3, 50000}, 0, true, 2},
@@ -194,7 +193,7 @@ func TestPiecesTogether(t *testing.T) {
 	}
 }
 
-// runOnHost compares a launch in pieces with the launch.
+// runOnHost compares a launch in pieces with the whole launch.
 func runOnHost(t *testing.T, s *splitter, text string, kept int, dims []int64, index int64) {
 	t.Helper()
 	k := parse(t, text)

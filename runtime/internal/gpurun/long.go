@@ -7,26 +7,25 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Points of one row that a dispatch goes over. A lone reduction is cut early:
-// enough to outweigh a workgroup's fold, few enough that it spreads over the
-// device. Rows that are read several times are better off in one place, as
-// long as there are others to keep the device busy. All of it stays far below
-// the 65,535 loop iterations per invocation after which Mesa's software
-// devices stop without an error.
+// Limits for the points of one row in one dispatch. A single reduction is cut early: a part must
+// outweigh a workgroup's fold, and the parts must spread over the device. Rows that are read
+// several times are better kept whole if there are enough other rows to keep the device busy. All
+// limits stay far below the 65,535 loop iterations per invocation at which Mesa's software devices
+// stop without an error.
 const (
 	rowSteps   = 16384   // shared by a workgroup
-	colSteps   = 1024    // of a single invocation; also bounds its rounding error
-	rowPasses  = 1 << 18 // of all passes, where rows are many
-	rowAlone   = 1 << 16 // of all passes, where they are few
+	colSteps   = 1024    // for a single invocation; also bounds its rounding error
+	rowPasses  = 1 << 18 // over all passes, with many rows
+	rowAlone   = 1 << 16 // over all passes, with few rows
 	colPasses  = 1 << 13
 	manyRows   = 64
-	shortRow   = 32 // points that a single invocation goes over as fast
-	fewColumns = 64 // rows that leave a device of single invocations idle
+	shortRow   = 32 // points for which a single invocation is as fast
+	fewColumns = 64 // with fewer rows single invocations leave a device idle
 )
 
 func reducedSize(l *runtime.Launch) int64 { return points(l.Dims[l.Kept:l.Rank]) }
 
-// maxSteps is how many points of a row one dispatch may go over.
+// maxSteps is the largest number of points of a row in one dispatch.
 func maxSteps(k *codegen.Kernel, l *runtime.Launch) int64 {
 	switch {
 	case k.Scatter() != ir.None:
@@ -54,9 +53,9 @@ func tooLong(k *codegen.Kernel, l *runtime.Launch) bool {
 	return reducedSize(l) > maxSteps(k, l)
 }
 
-// byRows reports that the points of a row lie next to each other in most of
-// what is read and written, or that rows are few: then a workgroup shares a
-// row. Otherwise neighbouring invocations take neighbouring rows.
+// byRows reports whether a workgroup shares a row: the points of a row are adjacent in most of the
+// memory that is read and written, or rows are few. Otherwise neighbouring invocations take
+// neighbouring rows.
 func byRows(k *codegen.Kernel, l *runtime.Launch) bool {
 	if reducedSize(l) < shortRow {
 		return false
@@ -85,15 +84,14 @@ func byRows(k *codegen.Kernel, l *runtime.Launch) bool {
 	return along >= across
 }
 
-// fold is a reduction whose result is stored as it is.
+// fold is a reduction whose result is stored unchanged.
 type fold struct {
 	in      ir.Instr
 	operand int
 }
 
-// folds lists the reductions of a kernel that does nothing with their results
-// but store them, once per output, so that its rows can be cut into segments. It is nil for
-// others.
+// folds lists the reductions of a kernel that only stores their results, once per output. The rows
+// of such a kernel can be cut into segments. It is nil for other kernels.
 func folds(k *codegen.Kernel) []fold {
 	var list []fold
 	for i, in := range k.Body {
@@ -127,13 +125,12 @@ func folds(k *codegen.Kernel) []fold {
 		}
 	}
 	if stored != len(list) {
-		return nil // a row value besides
+		return nil // a row value besides the reductions
 	}
 	return list
 }
 
-// apart runs a launch whose rows one dispatch cannot go over. What it is taken
-// apart into can be cut further.
+// apart runs a launch whose rows are too long for one dispatch. Its parts can be cut further.
 func (s *splitter) apart(k *codegen.Kernel, l *runtime.Launch, skip []bool) error {
 	if list := folds(k); list != nil {
 		for _, f := range list {

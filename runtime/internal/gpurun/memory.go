@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// buffer is an allocation: bytes were asked for, mem may be larger.
+// buffer is an allocation: bytes is the requested size, mem may be larger.
 type buffer struct {
 	owner *memory
 	mem   Buffer
@@ -22,10 +22,9 @@ type buffer struct {
 // Bytes is the usable size.
 func (b *buffer) Bytes() int64 { return b.bytes }
 
-// memory is a pool by size class. WebGPU fills fresh memory with zeros on its
-// first use, which costs hundreds of times what reuse does, so freed buffers
-// are kept. All work goes through one queue, so a buffer may be handed out
-// again while submitted work still uses it: later work comes later.
+// memory is a pool by size class. WebGPU fills new memory with zeros at its first use, which costs
+// hundreds of times as much as reuse, so freed buffers are kept. All work goes through one queue. A
+// buffer may therefore be reused while submitted work still uses it: later work runs later.
 type memory struct {
 	api
 	gpu   Device
@@ -37,17 +36,17 @@ type memory struct {
 
 	allocs, hits, live, peak, pooled int64
 
-	most  int64 // bytes that were ever live at a time
-	words int64 // bytes of buffers that are no tensor's
+	most  int64 // largest number of live bytes so far
+	words int64 // bytes of buffers that hold no tensors
 }
 
-// A pool holds no more than twice what was ever live at a time, or this: what a program
-// of steady sizes does again finds its buffers, one whose sizes change for ever does not
-// fill the device.
+// poolFloor bounds the pool together with the live bytes' peak: it holds at most twice that peak,
+// or poolFloor. A program of constant sizes thus finds its buffers again, and one with ever new
+// sizes does not fill the device.
 const poolFloor = 256 << 20
 
-// class rounds a size up to one of eight steps per power of two, so that
-// tensors of nearly one size share buffers and at most an eighth is wasted.
+// class rounds a size up to one of eight steps per power of two. Tensors of similar sizes then
+// share buffers, and at most an eighth is wasted.
 func class(n, largest int64) int64 {
 	if n <= 256 {
 		return 256
@@ -82,8 +81,8 @@ func (m *memory) alloc(n int64) (*buffer, error) {
 	return m.hand(mem, n), nil
 }
 
-// make makes a buffer, for which the pool gives way, within a limit, where that is not 0.
-// The caller holds the lock.
+// make makes a buffer. If memory lacks, it releases pooled buffers first. A nonzero limit bounds
+// the live bytes. The caller holds the lock.
 func (m *memory) make(size int64, use Use, limit int64) (Buffer, error) {
 	if m.limit > 0 && m.live+m.pooled+m.words+size > m.limit {
 		m.trim(0)
@@ -98,8 +97,8 @@ func (m *memory) make(size int64, use Use, limit int64) (Buffer, error) {
 	return mem, m.deviceError(err)
 }
 
-// giveWay releases all that is pooled, and reports whether that was anything. What it
-// releases is the driver's once submitted work is done. The caller holds the lock.
+// giveWay releases all pooled buffers, and reports whether there were any. The driver frees them
+// after submitted work is done. The caller holds the lock.
 func (m *memory) giveWay() bool {
 	if m.pooled == 0 {
 		return false
@@ -108,9 +107,8 @@ func (m *memory) giveWay() bool {
 	return m.gpu.Wait() == nil
 }
 
-// makeWords makes a buffer that is no tensor's: of run-time words, of those that tell of
-// faults. The limit is not theirs: nothing runs without them, and they are few.
-// dropWords takes one back.
+// makeWords makes a buffer without tensors: for run-time words or reports of faults. The limit does
+// not apply: nothing runs without these buffers, and they are few. dropWords releases one.
 func (m *memory) makeWords(size int64, use Use) (Buffer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,8 +126,8 @@ func (m *memory) dropWords(b Buffer) {
 	b.Release()
 }
 
-// again makes a call of the device that may be made twice, and makes it again where it
-// lacked memory and the pool had some.
+// again makes a repeatable call of the device, and repeats it if memory was lacking and the pool
+// had some.
 func (m *memory) again(call func() error) error {
 	err := call()
 	if m.relieve(err) {
@@ -138,7 +136,8 @@ func (m *memory) again(call func() error) error {
 	return m.deviceError(err)
 }
 
-// relieve gives the pool back where a call of the device lacked memory.
+// relieve releases the pool if err says that the device lacked memory, and reports whether it
+// released any.
 func (m *memory) relieve(err error) bool {
 	if !errors.Is(err, ErrMemory) {
 		return false
@@ -156,8 +155,8 @@ func (m *memory) hand(mem Buffer, n int64) *buffer {
 	return &buffer{owner: m, mem: mem, bytes: n}
 }
 
-// trim releases what is pooled but for so many bytes, the largest buffers first. The
-// caller holds the lock.
+// trim releases pooled buffers, the largest first, until keep bytes are left. The caller holds the
+// lock.
 func (m *memory) trim(keep int64) {
 	for m.pooled > keep {
 		size := slices.Max(slices.Collect(maps.Keys(m.pool)))
@@ -165,8 +164,7 @@ func (m *memory) trim(keep int64) {
 	}
 }
 
-// take takes a buffer of a size that there is one of from the pool. The caller holds the
-// lock.
+// take removes a buffer of a size from the pool, which must have one. The caller holds the lock.
 func (m *memory) take(size int64) Buffer {
 	free := m.pool[size]
 	mem := free[len(free)-1]
@@ -194,7 +192,7 @@ func (m *memory) free(b *buffer) {
 	m.trim(max(poolFloor, 2*m.most))
 }
 
-// own is the buffer behind b, if it is live and of this device.
+// own returns the buffer behind b, if it is live and of this device.
 func (m *memory) own(b runtime.Buffer) (*buffer, error) {
 	x, ok := b.(*buffer)
 	if !ok || x.owner != m {
@@ -208,7 +206,7 @@ func (m *memory) own(b runtime.Buffer) (*buffer, error) {
 	return x, nil
 }
 
-// Lend is the Device's memory behind a buffer, which is all written when it returns.
+// Lend returns the Device's memory behind a buffer, after all writes to it are done.
 func (d *Runner) Lend(b runtime.Buffer) (Buffer, error) {
 	x, err := d.memory.own(b)
 	if err == nil {
@@ -226,7 +224,7 @@ func (m *memory) stats(s *runtime.Stats) {
 	s.Allocs, s.PoolHits, s.AllocBytes, s.PeakBytes, s.PoolBytes = m.allocs, m.hits, m.live, m.peak, m.pooled+m.words
 }
 
-// ResetPeak makes PeakBytes start again from what is live.
+// ResetPeak restarts PeakBytes from the live bytes.
 func (d *Runner) ResetPeak() {
 	m := &d.memory
 	m.mu.Lock()
@@ -234,7 +232,7 @@ func (d *Runner) ResetPeak() {
 	m.peak = m.live
 }
 
-// close forgets the pool: the memory went with the device.
+// close drops the pool: the device has freed the memory.
 func (m *memory) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,18 +14,18 @@ import (
 // maxSaves bounds the shaders that wait for the disk.
 const maxSaves = 1024
 
-// shaderNotes notes which shaders ran, for caches and bundles, and has those compiled
-// beforehand that ran in earlier processes.
+// shaderNotes records which shaders ran, for caches and bundles, and compiles shaders in advance
+// that ran in earlier processes.
 type shaderNotes struct {
 	dev   *Runner
 	queue background.Queue[func()]
 	aheads
 
 	mu  sync.Mutex
-	ran map[string]*noted // by the keys they are kept under
+	ran map[string]*noted // by their cache keys
 }
 
-// noted is a shader that ran, and how many variants of programs have it.
+// noted is a shader that ran, with the number of program variants that use it.
 type noted struct {
 	source string
 	users  int
@@ -36,24 +36,22 @@ func (x *shaderNotes) init(d *Runner) {
 	x.queue.Limit = maxSaves
 	x.queue.Do = func(f func()) {
 		var err error
-		defer d.guard(&err) // who waits for the queue is not to wait for ever
+		defer d.guard(&err) // waiters for the queue must not wait for ever
 		f()
 	}
 }
 
-// notNoted stands for the key of a shader that is too long to be kept, and of one whose
-// program is forgotten.
+// notNoted stands for the key of a shader that is too long to store, or whose program is forgotten.
 const notNoted = "-"
 
-// note remembers a shader that runs, under the key that keyOf makes, unless it is too
-// long to be kept.
+// note records a shader that runs under the key that keyOf makes, unless it is too long to store.
 func (x *shaderNotes) note(v *variant, keyOf func() string) {
 	rest := keyOf()
 	kept := shader.NotesShader(rest, v.source)
 	key := x.dev.caps.Scope() + "\n" + rest
 	x.mu.Lock()
 	switch {
-	case v.noted != "": // meanwhile, or its program is forgotten
+	case v.noted != "": // noted meanwhile, or its program is forgotten
 		x.mu.Unlock()
 		return
 	case !kept:
@@ -84,8 +82,7 @@ func (x *shaderNotes) note(v *variant, keyOf func() string) {
 	x.tellNext(rest)
 }
 
-// forget drops the notes of shaders that no known plan uses. Runs that are under way
-// note them no more.
+// forget drops the notes of shaders that no known plan uses. Current Runs do not note them again.
 func (x *shaderNotes) forget(list map[string]*variant) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -100,17 +97,17 @@ func (x *shaderNotes) forget(list map[string]*variant) {
 	}
 }
 
-// peeker is a cache that can be looked into without anything being counted.
+// peeker is a cache with reads that are not counted.
 type peeker interface {
 	Peek(kind, key string) ([]byte, bool)
 }
 
-// dropper is a cache that counts what it was not given.
+// dropper is a cache that counts entries that it was not given.
 type dropper interface {
 	Dropped(kind string, why error)
 }
 
-// peek looks into a cache without being counted, where that can be.
+// peek reads the cache without counting, if it can.
 func peek(cache runtime.Cache, kind, key string) ([]byte, bool) {
 	if c, ok := cache.(peeker); ok {
 		return c.Peek(kind, key)
@@ -120,11 +117,11 @@ func peek(cache runtime.Cache, kind, key string) ([]byte, bool) {
 
 func save(cache runtime.Cache, key, source string) {
 	if have, ok := peek(cache, runtime.KindShader, key); !ok || string(have) != source {
-		_ = cache.Put(runtime.KindShader, key, []byte(source)) // a failure is counted there
+		_ = cache.Put(runtime.KindShader, key, []byte(source)) // the cache counts failures
 	}
 }
 
-// Notes are the shaders that ran.
+// Notes returns the shaders that ran.
 func (d *Runner) Notes() (list []runtime.Note) {
 	d.notes.mu.Lock()
 	defer d.notes.mu.Unlock()
@@ -138,7 +135,7 @@ func (d *Runner) prebuild(k *codegen.Kernel, v *shader.Variant, source string) e
 	if err := d.makeReady(k, v, source); err != nil {
 		return err
 	}
-	// A Run is not to wait for all that would be in the queue otherwise.
+	// A Run must not wait for the whole queue of warm dispatches.
 	return d.gpu.Wait()
 }
 
@@ -155,8 +152,8 @@ func (d *Runner) makeReady(k *codegen.Kernel, v *shader.Variant, source string) 
 	return d.warm(sh, len(v.Bindings))
 }
 
-// warm dispatches a workgroup of a shader that finds in its words that there is
-// nothing to do: some drivers compile when they are first told to run something.
+// warm dispatches a workgroup of a shader with words that give it no work: some drivers compile at
+// the first dispatch.
 func (d *Runner) warm(sh *compiled, bindings int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,7 +164,7 @@ func (d *Runner) warm(sh *compiled, bindings int) error {
 		}
 		d.spare = append(d.spare, b)
 	}
-	none := make([]byte, d.gpu.Info().Limits.Uniform) // no shader that could run declares more
+	none := make([]byte, d.gpu.Info().Limits.Uniform) // no shader that can run declares more
 	params, sent, err := d.params.hold(d, none)
 	if err != nil {
 		return err
@@ -187,13 +184,13 @@ func (d *Runner) warm(sh *compiled, bindings int) error {
 	return nil
 }
 
-// spareSize is what is bound where nothing runs: some elements of any shader.
+// spareSize is the size of a buffer for warm: some elements of any shader.
 const spareSize = 256
 
-// wait returns when nothing is left to do.
+// wait returns when the queue is empty.
 func (x *shaderNotes) wait() { x.queue.Wait() }
 
-// stop drops what need not be done, and waits for the rest.
+// stop drops optional work, and waits for the rest.
 func (x *shaderNotes) stop() {
 	x.ended.Store(true)
 	x.mu.Lock()

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// negKernel is a kernel that no other test has the shader of.
+// negKernel is a kernel whose shader no other test uses.
 const negKernel = "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = neg %0 : float32\nstore 1 %1\n"
 
-// shipped are the notes of one device as another finds them in a bundle.
+// shipped returns the notes of one device as another reads them from a bundle.
 func shipped(d *Runner) map[string][]byte {
 	list := map[string][]byte{}
 	for _, n := range d.Notes() {
@@ -25,7 +25,7 @@ func shipped(d *Runner) map[string][]byte {
 	return list
 }
 
-// refusals collects what is refused.
+// refusals collects rejections.
 type refusals struct {
 	mu   sync.Mutex
 	list []error
@@ -37,8 +37,8 @@ func (r *refusals) add(err error) {
 	r.list = append(r.list, err)
 }
 
-// TestPrebuild: what ran on one device is compiled by the next before anybody
-// asks; a run then compiles nothing.
+// TestPrebuild: the next device compiles in advance the shaders that ran on the first one; a run
+// then compiles nothing.
 func TestPrebuild(t *testing.T) {
 	first := openDevice(t, runtime.Config{})
 	ranOn(t, first, copyKernel)
@@ -72,9 +72,8 @@ func TestPrebuild(t *testing.T) {
 	}
 }
 
-// TestPrebuildSorts: shaders that are no kernel's are noted with the sort that uses
-// them, compiled beforehand as the others are, refused where they are not what is
-// printed, and given back.
+// TestPrebuildSorts: shaders of sorts are noted with their sort, compiled in advance like others,
+// rejected if they differ from the printed text, and released.
 func TestPrebuildSorts(t *testing.T) {
 	sorted := func(d *Runner) *runtime.Launch {
 		t.Helper()
@@ -119,7 +118,7 @@ func TestPrebuildSorts(t *testing.T) {
 			t.Errorf("shows %q", v.Class)
 		}
 	}
-	other := sorted(d) // a program of its own
+	other := sorted(d) // another program
 	for i, want := range []int{4, 0} {
 		d.Forget([]runtime.Program{l.Prog, other.Prog}[i])
 		d.sweep()
@@ -139,7 +138,7 @@ func TestPrebuildSorts(t *testing.T) {
 	if d.sweep(); f.pipelines != 0 {
 		t.Errorf("%d pipelines are left", f.pipelines)
 	}
-	// Entries that were changed are refused, and compiled when they run.
+	// Changed entries are rejected, and compiled when they run.
 	spoilt := maps.Clone(entries)
 	spoilt["sort local"] = append(slices.Clone(spoilt["sort local"]), ' ')
 	spoilt["sort keys int32"] = spoilt["sort keys float32"]
@@ -155,7 +154,7 @@ func TestPrebuildSorts(t *testing.T) {
 	}
 }
 
-// TestNoteLong: a shader that is too long to be kept runs and is not noted.
+// TestNoteLong: a shader that is too long to store runs and is not noted.
 func TestNoteLong(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	ranOn(t, d, negKernel)
@@ -167,8 +166,8 @@ func TestNoteLong(t *testing.T) {
 	}
 }
 
-// TestPrebuildRefuses: a text that is not what the printer writes is not compiled,
-// whatever it computes, and the others are.
+// TestPrebuildRefuses: a text that the printer does not write is not compiled, even if it computes
+// the same; the others are.
 func TestPrebuildRefuses(t *testing.T) {
 	first := openDevice(t, runtime.Config{})
 	ranOn(t, first, negKernel)
@@ -206,8 +205,8 @@ func TestPrebuildRefuses(t *testing.T) {
 	}
 }
 
-// TestPrebuildEnds: there is a bound, a device that is closed stops at once, and one
-// that vanished refuses nothing.
+// TestPrebuildEnds: there is a bound, a device being closed stops at once, and a lost device
+// rejects no entries.
 func TestPrebuildEnds(t *testing.T) {
 	first := openDevice(t, runtime.Config{})
 	ranOn(t, first, negKernel)
@@ -261,7 +260,7 @@ func TestPrebuildEnds(t *testing.T) {
 	}
 }
 
-// TestNotesAreForgotten: with the last program that has the shader.
+// TestNotesAreForgotten: a note ends with the last program that has the shader.
 func TestNotesAreForgotten(t *testing.T) {
 	for forgotten, want := range []int{1, 1, 0} {
 		d := openDevice(t, runtime.Config{})
@@ -286,7 +285,7 @@ type memoryCache struct {
 	puts int // of shaders
 }
 
-// of is how many entries of a kind there are.
+// of is the number of entries of a kind.
 func (c *memoryCache) of(kind string) (n int) {
 	for key := range c.list {
 		if strings.HasPrefix(key, kind+" ") {
@@ -315,7 +314,7 @@ func (c *memoryCache) Put(kind, key string, value []byte) error {
 
 func (c *memoryCache) Refuse(string, error) {}
 
-// fullCache takes nothing before it is told to.
+// fullCache stores nothing until its gate opens.
 type fullCache struct {
 	memoryCache
 	gate    chan struct{}
@@ -329,8 +328,8 @@ func (c *fullCache) Put(kind, key string, value []byte) error {
 
 func (c *fullCache) Dropped(kind string, why error) { c.dropped++ }
 
-// TestShadersBeforeAFullDisk: no more wait than there is room for, the cache is told of
-// the others, and all of them run.
+// TestShadersBeforeAFullDisk: a bounded number of shaders wait, the cache is told of the others,
+// and all of them run.
 func TestShadersBeforeAFullDisk(t *testing.T) {
 	cache := &fullCache{memoryCache: memoryCache{list: map[string]string{}}, gate: make(chan struct{})}
 	d := openDevice(t, runtime.Config{Cache: cache})
@@ -350,8 +349,8 @@ func TestShadersBeforeAFullDisk(t *testing.T) {
 	}
 }
 
-// TestShadersInCache: they are written once, and again where they were changed; what
-// is only tried is not.
+// TestShadersInCache: shaders are written once, and again if the entry was changed; shaders that
+// are only tried are not written.
 func TestShadersInCache(t *testing.T) {
 	cache := &memoryCache{list: map[string]string{}}
 	for round, want := range []int{1, 1, 2} {

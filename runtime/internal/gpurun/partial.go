@@ -8,9 +8,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// partial reduces in two rounds: the reduced domain is cut into segments whose
-// results go to scratch memory, segment by segment next to each other, and
-// those are reduced by a kernel of its own. Either round may be cut again.
+// partial reduces in two rounds. The first cuts the reduced domain into segments and stores their
+// results in scratch memory, next to each other. The second reduces these by another kernel. Either
+// round may be cut again.
 func (s *splitter) partial(k *codegen.Kernel, l *runtime.Launch, list []fold, skip []bool) error {
 	if l.Rank == runtime.MaxRank {
 		return s.errorf("a reduction over %d dims cannot be cut", l.Rank)
@@ -32,8 +32,7 @@ func (s *splitter) partial(k *codegen.Kernel, l *runtime.Launch, list []fold, sk
 	return nil
 }
 
-// segments runs the first round, which leaves a result of each reduction for
-// every segment.
+// segments runs the first round, which stores a result of each reduction for every segment.
 func (s *splitter) segments(k *codegen.Kernel, c *segmented, skip []bool) error {
 	l := c.l
 	n := l.Dims[c.dim]
@@ -63,7 +62,7 @@ func (s *splitter) segments(k *codegen.Kernel, c *segmented, skip []bool) error 
 	return s.cut(k, c.launch(whole, 1, rest), later)
 }
 
-// segment chooses the dim to cut and how many of its positions make a segment.
+// segment chooses the dim to cut and the number of its positions in a segment.
 func segment(k *codegen.Kernel, l *runtime.Launch) (dim int, unit int64) {
 	want := maxSteps(k, l)
 	for d := l.Kept; d < l.Rank; d++ {
@@ -84,14 +83,13 @@ type segmented struct {
 	l       *runtime.Launch
 	folds   []fold
 	dim     int
-	unit    int64 // positions of dim in a whole segment
-	segs    int64 // segments, the last of which may be short
+	unit    int64 // positions of dim in a full segment
+	segs    int64 // number of segments, the last of which may be short
 	scratch []runtime.Buffer
 }
 
-// launch is the part of count segments from segment first on, of size
-// positions each: the segment becomes the last kept dim, and reductions go to
-// scratch memory.
+// launch makes the launch for count segments from first on, of size positions each. The segment
+// becomes the last kept dim, and reductions go to scratch memory.
 func (s *segmented) launch(first, count, size int64) *runtime.Launch {
 	l, d := s.l, s.dim
 	c := *l
@@ -113,8 +111,8 @@ func (s *segmented) launch(first, count, size int64) *runtime.Launch {
 	return &c
 }
 
-// access finds the first segment's result of a row in scratch memory; those of
-// the other segments follow.
+// access addresses the first segment's result of a row in scratch memory; those of the other
+// segments follow.
 func (s *segmented) access(scratch runtime.Buffer) runtime.Access {
 	a := runtime.Access{Buf: scratch}
 	step := s.segs
@@ -145,7 +143,7 @@ func (s *splitter) foldScratch(f fold, seg *segmented, scratch runtime.Buffer) e
 	return s.cut(k, &c, make([]bool, 2))
 }
 
-// rowAccess is an access that stands still along the reduced dims.
+// rowAccess makes an access constant along the reduced dims.
 func rowAccess(a runtime.Access, kept int) runtime.Access {
 	clear(a.Stride[kept:])
 	return a

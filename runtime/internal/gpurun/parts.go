@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// maxParts bounds the kernels that launches are taken apart into: they are few and serve
-// launches of every size, but for programs that never repeat.
+// maxParts bounds the kernels that launches are decomposed into. They are few and serve launches of
+// every size, except in programs that never repeat.
 const maxParts = 256
 
 // parts are the programs of those kernels, by text.
@@ -17,8 +17,8 @@ type parts struct {
 	list map[string]*program
 }
 
-// build finds or makes the program of a kernel that a launch is taken apart
-// into. Where there are too many all are forgotten.
+// build finds or makes the program of a kernel that a launch is decomposed into. If there are too
+// many, it forgets all.
 func (b *batch) build(k *codegen.Kernel) (runtime.Program, *codegen.Kernel, error) {
 	d, x, key := b.dev, &b.dev.parts, k.String()
 	x.mu.Lock()
@@ -33,7 +33,7 @@ func (b *batch) build(k *codegen.Kernel) (runtime.Program, *codegen.Kernel, erro
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if other := x.list[key]; other != nil { // another Run was quicker
+	if other := x.list[key]; other != nil { // another Run was faster
 		return other, other.ready, nil
 	}
 	if len(x.list) == maxParts {

@@ -9,9 +9,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// positions is partial for reductions among which some find a position. A
-// segment leaves two things of those: the greatest key and where it is in the
-// segment. A kernel of its own finds the first segment of the greatest.
+// positions is partial for reductions that find a position. A segment stores the greatest key and
+// its position in the segment. A kernel then finds the first segment with the greatest key.
 func (s *splitter) positions(k *codegen.Kernel, l *runtime.Launch, list []fold, skip []bool) error {
 	keyed := &codegen.Kernel{Operands: slices.Clone(k.Operands), Scalars: k.Scalars, Body: slices.Clone(k.Body)}
 	keyed.Stores = slices.Clone(k.Stores)
@@ -79,8 +78,8 @@ func (s *splitter) positions(k *codegen.Kernel, l *runtime.Launch, list []fold, 
 	return nil
 }
 
-// findScratch stores the position of the first of the greatest keys, given the
-// greatest of each segment and where that is.
+// findScratch stores the position of the first of the greatest keys, given each segment's greatest
+// key and its position.
 func (s *splitter) findScratch(l *runtime.Launch, f fold, seg *segmented, best, at runtime.Buffer) error {
 	prog, k, err := s.build(findKernel(f.in.DT))
 	if err != nil {
@@ -119,8 +118,8 @@ func findKernel(dt ir.DType) *codegen.Kernel {
 	return k
 }
 
-// sortKey is an int32 whose greatest is the element that a position is asked
-// of: see ir.SortKey.
+// sortKey emits an int32 key. The greatest key belongs to the element whose position is needed: see
+// ir.SortKey.
 func (b body) sortKey(in ir.Instr) ir.Ref {
 	x := in.Args[0]
 	dt := b.k.Body[x].DT

@@ -11,13 +11,13 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// program is a kernel with the shaders made for it so far.
+// program is a kernel with its shaders so far.
 type program struct {
 	dev    *Runner
 	kernel *codegen.Kernel // as fusion wrote it
-	ready  *codegen.Kernel // as the printer wants it
-	groups bool            // rows may go over subgroups
-	lanes  int             // the most a shader of it can compute per step
+	ready  *codegen.Kernel // in the printer's form
+	groups bool            // rows may use subgroups
+	lanes  int             // largest number of points per step
 
 	mu        sync.Mutex
 	variants  map[string]*variant
@@ -28,17 +28,16 @@ type program struct {
 type variant struct {
 	shader.Variant
 	source string
-	noted  string      // the key of its note; "" as long as there is none. The notes' lock guards it
-	told   atomic.Bool // noted is not "": the lock need not be taken
+	noted  string      // key of its note; "" before it has one; guarded by the notes' lock
+	told   atomic.Bool // noted is not "", which saves taking the lock
 	*compiled
 }
 
 // Kernel is the kernel as fusion wrote it.
 func (p *program) Kernel() runtime.Kernel { return p.kernel }
 
-// Build lowers a kernel and finds out whether shaders can express it. Shaders are
-// compiled by the first Run that needs them, since their text depends on how
-// operands lie.
+// Build lowers a kernel and finds out whether shaders can express it. The first Run compiles the
+// shaders, because their text depends on the layouts of operands.
 func (d *Runner) Build(k runtime.Kernel) (runtime.Program, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -87,13 +86,13 @@ func (d *Runner) build(c *codegen.Kernel) (*program, error) {
 	}
 }
 
-// nowhere is memory of a launch that is taken apart but not run.
+// nowhere is the memory of a launch that is decomposed but not run.
 type nowhere int64
 
 func (n nowhere) Bytes() int64 { return int64(n) }
 
-// tryApart finds out whether shaders can express all that a program's launches
-// are taken apart into.
+// tryApart finds out whether shaders can express all kernels that a program's launches are
+// decomposed into.
 func (d *Runner) tryApart(p *program) error {
 	b := &batch{dev: d}
 	s := splitter{
@@ -114,7 +113,7 @@ func (d *Runner) tryApart(p *program) error {
 	return s.launch(p.ready, &l)
 }
 
-// variantFor finds or makes the shader for a piece, which b has a use of then.
+// variantFor finds or makes the shader of a piece and adds it to b's uses.
 func (p *program) variantFor(b *batch, pc *piece) (*variant, error) {
 	choice, err := p.chosen(pc)
 	if err != nil {
@@ -132,7 +131,7 @@ func (p *program) variantFor(b *batch, pc *piece) (*variant, error) {
 	return v, err
 }
 
-// refuse is told of a shader with subgroups that the driver does not compile.
+// refuse handles a shader with subgroups that the driver does not compile: no more are made.
 func (d *Runner) refuse(err error) {
 	d.stats.fallbacks.Add(1)
 	if !d.refused.Swap(true) && d.cfg.OnError != nil {
@@ -140,9 +139,8 @@ func (d *Runner) refuse(err error) {
 	}
 }
 
-// variant finds the variant of a key, or makes the one that print gives, compiled.
-// The lock is not held while it is: who asks for another one goes on, and who forgets
-// the program does not wait.
+// variant finds the variant of a key, or compiles the one that print returns. The lock is not held
+// while compiling: requests for other variants proceed, and forgetting the program does not wait.
 func (p *program) variant(b *batch, key string, print func() (*variant, error)) (*variant, error) {
 	d := p.dev
 	p.mu.Lock()
@@ -167,13 +165,13 @@ func (p *program) variant(b *batch, key string, print func() (*variant, error)) 
 	b.uses = append(b.uses, v.compiled)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if other := p.variants[key]; other != nil { // another Run was quicker
+	if other := p.variants[key]; other != nil { // another Run was faster
 		b.use(other.compiled)
 		return other, nil
 	}
 	d.shaders.use(v.compiled)
 	p.variants[key] = v
-	if p.forgotten { // and is run once more: see Forget
+	if p.forgotten { // and runs once more: see Forget
 		d.forget(p)
 	}
 	return v, nil

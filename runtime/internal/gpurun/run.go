@@ -12,27 +12,26 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// maxBacklog is how many submissions may pile up. Each holds native memory
-// until it is done, and a program that never reads could queue without end.
+// maxBacklog bounds the pending submissions. Each holds native memory until it is done, and a
+// program without reads could queue without end.
 const maxBacklog = 512
 
-// maxDispatches is how many are sent in one submission, so that the words of very
-// many do not pile up.
+// maxDispatches bounds the dispatches of one submission, and thereby the memory for their words.
 const maxDispatches = 2048
 
-// batch is a Run on its way to the queue. Several may be at a time: what they have in
-// common is guarded where they are submitted.
+// batch is a Run before its submission. Several may exist at a time; their shared state is guarded
+// where they are submitted.
 type batch struct {
 	dev        *Runner
-	trial      bool // of what may not be run again
+	trial      bool // its launches must not be run again
 	dispatches []Dispatch
 	words      []uint32    // of all dispatches, each part aligned
-	uses       []*compiled // what the dispatches run, each once
+	uses       []*compiled // shaders of the dispatches, each once
 	scratch    []*buffer
 	split      splitter
 	faultLog
 
-	launches, read, written int64 // taken: as runtime.Stats counts
+	launches, read, written int64 // counts of taken launches, as in runtime.Stats
 }
 
 // Run cuts the launches into dispatches and submits them as one pass.
@@ -47,8 +46,7 @@ func (d *Runner) Run(list []runtime.Launch) (err error) {
 	return d.dispatchAll(list, false)
 }
 
-// dispatchAll cuts the launches into dispatches and submits them. Trials are not
-// counted.
+// dispatchAll cuts the launches into dispatches and submits them. Trials are not counted.
 func (d *Runner) dispatchAll(list []runtime.Launch, trial bool) error {
 	if !d.notes.begun.Load() {
 		d.notes.begun.Store(true)
@@ -85,8 +83,8 @@ func (d *Runner) dispatchAll(list []runtime.Launch, trial bool) error {
 	return nil
 }
 
-// take adds the dispatches of a launch, and counts it. Where it is bad what came
-// before it is submitted.
+// take adds the dispatches of a launch, and counts it. If the launch is invalid, the launches
+// before it are submitted.
 func (b *batch) take(l *runtime.Launch) error {
 	if b.mustSettle(l) || len(b.dispatches) >= maxDispatches {
 		if err := b.submit(); err != nil {
@@ -107,9 +105,9 @@ func (b *batch) take(l *runtime.Launch) error {
 	return nil
 }
 
-// Memory for what the launches of a chain hand over: little beside what it would be
-// in all, since a GPU has less to read from memory than it computes, and enough to
-// keep it busy. Hardware is only kept by several points of the outer dims at a time.
+// Memory for the intermediate results of a chain: small compared with the full results, since a GPU
+// then reads less from memory than it computes, and enough to keep it busy. Hardware needs several
+// points of the outer dims at a time to be busy.
 const (
 	chainBytes = 16 << 20
 	chainWide  = 64 << 20
@@ -170,7 +168,7 @@ func (b *batch) add(l *runtime.Launch) error {
 	return b.split.launch(p.ready, l)
 }
 
-// emit turns a piece into a dispatch.
+// emit makes a dispatch of a piece.
 func (b *batch) emit(k *codegen.Kernel, pc *piece) error {
 	p := pc.launch.Prog.(*program)
 	v, err := p.variantFor(b, pc)
@@ -199,7 +197,7 @@ func (b *batch) use(sh *compiled) {
 	}
 }
 
-// ran has a shader noted and kept that has not been, unless it is only tried.
+// ran notes and stores a new shader, unless it is only tried.
 func (b *batch) ran(v *variant, key func() string) {
 	if !b.trial && !v.told.Load() {
 		b.dev.notes.note(v, key)
@@ -207,7 +205,7 @@ func (b *batch) ran(v *variant, key func() string) {
 	}
 }
 
-// sort turns a dispatch of a sort into one of the device.
+// sort makes a dispatch of the device from a dispatch of a sort.
 func (b *batch) sort(x sortDispatch) error {
 	p := x.prog.(*program)
 	v, err := p.variant(b, x.NoteKey(), func() (*variant, error) {
@@ -228,8 +226,8 @@ func (b *batch) sort(x sortDispatch) error {
 	return nil
 }
 
-// dispatch appends a dispatch whose words start at at. With faults it has the
-// binding of faults behind its windows.
+// dispatch appends a dispatch whose words start at at. With faults, a binding of faults follows its
+// windows.
 func (b *batch) dispatch(pipe Pipeline, words []uint32, at int, windows []window, faults bool, grid shader.Grid) {
 	size := int64(len(words)-at) * 4
 	for len(words)*4%int(b.dev.limits.align) != 0 {
@@ -240,7 +238,7 @@ func (b *batch) dispatch(pipe Pipeline, words []uint32, at int, windows []window
 	for i, w := range windows {
 		bind[i] = Range{Buf: w.buf.(*buffer).mem, Off: w.off, Size: w.size}
 	}
-	// The buffers of faults and of words are known once all of them are.
+	// The buffers of faults and of words are known after all dispatches are added.
 	if faults {
 		bind = append(bind, Range{})
 	}
@@ -248,8 +246,7 @@ func (b *batch) dispatch(pipe Pipeline, words []uint32, at int, windows []window
 	b.dispatches = append(b.dispatches, Dispatch{Pipe: pipe, Bind: bind, Groups: [3]uint32{grid.X, grid.Y, 1}})
 }
 
-// submit sends what has been added, and waits for it where an index may be a
-// fault.
+// submit sends the added dispatches, and waits for them if an index may be out of range.
 func (b *batch) submit() error {
 	if len(b.dispatches) == 0 {
 		return nil
@@ -268,7 +265,7 @@ func (b *batch) submit() error {
 	return nil
 }
 
-// send is the part of submit that one batch does at a time.
+// send is the part of submit that runs for one batch at a time.
 func (b *batch) send() error {
 	d := b.dev
 	data := make([]byte, len(b.words)*4)
@@ -296,21 +293,21 @@ func (b *batch) send() error {
 	}
 	if err := d.gpu.Submit(b.dispatches, params, data); err != nil {
 		d.params.forget()
-		d.memory.relieve(err) // it is not known what ran: who runs it again finds room
+		d.memory.relieve(err) // the executed part is unknown: the caller that runs it again finds memory
 		return d.deviceError(err)
 	}
 	return nil
 }
 
-// kept are buffers of run-time words, the last used first. A loop sends the same
-// words each time, and writing them costs as much as a submission.
+// kept are buffers of run-time words, the most recently used first. A loop sends the same words
+// each time, and writing them costs as much as a submission.
 type kept [8]struct {
 	buf  Buffer
 	sent []byte
 }
 
-// hold finds the buffer that has data, or one to write it to. Work that was
-// submitted before reads what the buffer held then.
+// hold finds the buffer that contains data, or one to write it to. Earlier submissions still read
+// the old contents.
 func (k *kept) hold(d *Runner, data []byte) (buf Buffer, sent bool, err error) {
 	at := len(k) - 1
 	for i := range k {
@@ -332,11 +329,11 @@ func (k *kept) hold(d *Runner, data []byte) (buf Buffer, sent bool, err error) {
 	return x.buf, sent, nil
 }
 
-// forget is for words that may not have been written.
+// forget marks words that may not have been written.
 func (k *kept) forget() { k[0].sent = nil }
 
-// grow makes a buffer of the device hold n bytes. What it held is gone. The
-// old buffer stays alive for as long as submitted work uses it.
+// grow makes a buffer of the device hold n bytes; its contents are lost. The old buffer stays alive
+// while submitted work uses it.
 func (d *Runner) grow(buf *Buffer, n int64, use Use) error {
 	if *buf != nil && (*buf).Size() >= n {
 		return nil
@@ -361,14 +358,14 @@ func (b *batch) alloc(n int64) (runtime.Buffer, error) {
 	return buf, nil
 }
 
-// release pools the scratch memory: whoever gets it next comes later in the
-// queue. Shaders may go, too, now that they are submitted.
+// release pools the scratch memory: its next user comes later in the queue. Shaders may be
+// released, too, because they are submitted.
 func (b *batch) release() {
 	for _, s := range b.scratch {
 		b.dev.memory.free(s)
 	}
 	b.dev.shaders.drop(b.uses...)
-	b.leaveFaults() // where nothing was settled
+	b.leaveFaults() // if nothing was settled
 	words := b.words[:0]
 	b.dev.words.Put(&words) // and not the batch with it
 }

@@ -31,7 +31,7 @@ func TestFaults(t *testing.T) {
 		t.Errorf("build: %v", err)
 	}
 	var le *runtime.LaunchError
-	fault.Set(fault.Compile, 1) // the shader, this time
+	fault.Set(fault.Compile, 1) // of the shader, this time
 	if err := d.Run([]runtime.Launch{*l}); !errors.As(err, &le) || !errors.As(err, &ce) || ce.Source == "" {
 		t.Errorf("run: %v", err)
 	}
@@ -79,7 +79,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestBacklog queues more submissions than may pile up.
+// TestBacklog queues more submissions than may be pending.
 func TestBacklog(t *testing.T) {
 	d, f := open(t, runtime.Config{})
 	l := launch(t, d, copyKernel, 1, 100)
@@ -93,7 +93,7 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// TestOutOfMemory: the pool makes room before an allocation fails.
+// TestOutOfMemory: the pool is released before an allocation fails.
 func TestOutOfMemory(t *testing.T) {
 	d, f := open(t, runtime.Config{})
 	f.most = 10 << 20
@@ -114,14 +114,14 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// TestPoolGivesWay: memory that nobody uses goes before a Run fails for want of words,
-// a copy for want of what it passes through, or a shader; a submission is not made
-// twice, and finds room the next time.
+// TestPoolGivesWay: unused memory is released before a Run fails for lack of words, a copy for lack
+// of staging memory, or a shader for lack of memory. A submission is not repeated, and finds memory
+// the next time.
 func TestPoolGivesWay(t *testing.T) {
 	d, f := open(t, runtime.Config{})
 	l := launch(t, d, lookKernel, 1, 100)
 	l.Args[0].Stride[0], l.Args[0].IndexStride, l.Args[0].IndexSize = 0, 1, 100
-	fill := func() { // the pool
+	fill := func() { // fills the pool
 		x, err := d.Alloc(1 << 20)
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func TestPoolGivesWay(t *testing.T) {
 	host := make([]byte, 400)
 	kernel := negKernel
 	fill()
-	f.most = f.bytes + 100 // and no word more
+	f.most = f.bytes + 100 // and not one word more
 	if err := run(); err != nil {
 		t.Errorf("words: %v", err)
 	}
@@ -147,7 +147,7 @@ func TestPoolGivesWay(t *testing.T) {
 		{"Write", run, true}, {"Read", run, true}, {"Submit", run, false},
 		{"NewPipeline", func() error { return d.Run([]runtime.Launch{*launch(t, d, kernel, 1, 100)}) }, true},
 	} {
-		for _, n := range []int{1, 2} { // times that there is none
+		for _, n := range []int{1, 2} { // number of failures
 			kernel = opKernel([]string{"abs", "sqrt"}[n-1])
 			fill()
 			f.short = map[string]int{c.method: n}
@@ -169,8 +169,8 @@ func TestPoolGivesWay(t *testing.T) {
 	}
 }
 
-// TestWordsAreCounted: what launches need besides tensors is counted as kept for reuse,
-// bounded whatever runs, made beyond the limit, and no reason to keep a pool.
+// TestWordsAreCounted: memory of launches besides tensors is counted as reusable, bounded for all
+// programs, allocated beyond the limit, and does not enlarge the pool.
 func TestWordsAreCounted(t *testing.T) {
 	d, f := open(t, runtime.Config{MemoryLimit: 64 << 10})
 	l := launch(t, d, negKernel, 1, 100)
@@ -188,7 +188,7 @@ func TestWordsAreCounted(t *testing.T) {
 	if s := d.Stats(); s.PoolBytes != 1<<14 || s.PoolBytes+s.AllocBytes != f.bytes {
 		t.Errorf("%d bytes are kept for reuse, the device has %d", s.PoolBytes, f.bytes)
 	}
-	for n := range 40 { // as many words, of other values
+	for n := range 40 { // as many words, with other values
 		list := make([]runtime.Launch, 1+n%30)
 		for i := range list {
 			list[i] = *l
@@ -207,7 +207,7 @@ func TestWordsAreCounted(t *testing.T) {
 	}
 }
 
-// TestVanishes: every call says so, and whose device it was.
+// TestVanishes: every call says that the device is lost, and names it.
 func TestVanishes(t *testing.T) {
 	defer fault.Reset()
 	d := openDevice(t, runtime.Config{})
@@ -228,7 +228,7 @@ func TestVanishes(t *testing.T) {
 	}
 }
 
-// TestRefusedSource: what the API's compiler says is the log, and its text the source.
+// TestRefusedSource: the error has the log of the API's compiler and the text.
 func TestRefusedSource(t *testing.T) {
 	d, f := open(t, runtime.Config{})
 	l := launch(t, d, copyKernel, 1, 100)
@@ -245,8 +245,8 @@ func TestRefusedSource(t *testing.T) {
 
 const lookKernel = "in 0 : float32\nin 1 : int32\nout 2 : float32\n%0 = load 1 : int32\n%1 = loadat 0 error %0 : float32\nstore 2 %1"
 
-// TestIndexFaults: the least index of the first launch at fault is told, and a Run
-// waits only where one may be.
+// TestIndexFaults: the error names the smallest index of the first failing launch, and a Run waits
+// only if an index may be out of range.
 func TestIndexFaults(t *testing.T) {
 	d, f := open(t, runtime.Config{})
 	l := launch(t, d, lookKernel, 1, 100)
@@ -254,7 +254,7 @@ func TestIndexFaults(t *testing.T) {
 	other := *l
 	other.Args = slices.Clone(l.Args)
 	other.Args[2] = launch(t, d, lookKernel, 1, 100).Args[2]
-	tell := func(index ...int32) { // by dispatch; none where it is inside
+	tell := func(index ...int32) { // by dispatch; none if it is inside
 		f.afterwards = func(list []Dispatch) {
 			for i, x := range index {
 				words := list[i].Bind[len(list[i].Bind)-2].Buf.(*fakeBuffer).memory()[8*i:]
@@ -294,8 +294,8 @@ func TestIndexFaults(t *testing.T) {
 	}
 }
 
-// TestRunsBesideAWait: a Run that waits to learn of its indices holds no other up, and
-// two of them have words of their own.
+// TestRunsBesideAWait: a Run that waits for its indices delays no other, and two of them have
+// separate words.
 func TestRunsBesideAWait(t *testing.T) {
 	d, f := open(t, runtime.Config{})
 	l := launch(t, d, lookKernel, 1, 100)
@@ -324,7 +324,7 @@ func TestRunsBesideAWait(t *testing.T) {
 	}
 }
 
-// TestTurns: each is offered for some launch, and changes its shader.
+// TestTurns: each turn is offered for some launch, and changes its shader.
 func TestTurns(t *testing.T) {
 	force.SetChoice(0)
 	defer force.SetChoice(-1)
@@ -343,7 +343,7 @@ func TestTurns(t *testing.T) {
 			last := f.submitted[len(f.submitted)-1]
 			seen[last[0].Pipe.(*fakePipeline).source] = true
 		}
-		if n := len(d.Choices(l).List); n < 2 || len(seen) < n-1 { // one may be what is chosen anyway
+		if n := len(d.Choices(l).List); n < 2 || len(seen) < n-1 { // one may be the default
 			t.Errorf("%d shaders by %d choices", len(seen), n)
 		}
 		l.Choice = uint64(len(turns) + 1)
@@ -361,8 +361,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestLongRows: what no dispatch takes is several, through scratch memory that is
-// given back.
+// TestLongRows: rows that exceed a dispatch take several, through scratch memory that is released.
 func TestLongRows(t *testing.T) {
 	const sum = "in 0 : float32\nout 1 : float32 row\n%0 = load 0 : float32\n%1 = sum %0 : float32\nstore 1 %1"
 	d, f := open(t, runtime.Config{})
@@ -391,7 +390,7 @@ func TestLongRows(t *testing.T) {
 	}
 }
 
-// TestWordsAreSentOnce: what a loop sends is written to the device the first time.
+// TestWordsAreSentOnce: a loop's words are written to the device the first time only.
 func TestWordsAreSentOnce(t *testing.T) {
 	f := newFake()
 	d := New("fake", f, wgsl.Dialect, runtime.Config{})
@@ -414,7 +413,7 @@ func TestWordsAreSentOnce(t *testing.T) {
 	if n := writes(list...); n != 7 {
 		t.Errorf("of nine launches, two of which had run, words were written %d times", n)
 	}
-	if n := writes(list[0]); n != 1 { // only so many are kept
+	if n := writes(list[0]); n != 1 { // only a limited number is kept
 		t.Errorf("words given up were written %d times", n)
 	}
 }

@@ -9,27 +9,26 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// A scatter is several dispatches, one behind another: its indices are looked at
-// where one out of range would be a fault, what it is scattered into is copied
-// where the output is other memory, and then rows are gone over, each by one
-// invocation and in order, in parts where a row is long. The last do nothing
-// where the first told of a fault, so that what is scattered into in place is
-// not changed by a launch that fails.
+// A scatter consists of several dispatches, one after another. First its indices are checked, if
+// one out of range would be a fault. Then the operand is copied if the output is other memory. Then
+// the rows are processed, each by one invocation and in order, in parts if a row is long. The last
+// dispatches do nothing after a reported fault; an operand that is updated in place is therefore
+// not changed by a failing launch.
 
-// scattering is what the pieces of a scatter know of it.
+// scattering is the state of a scatter's pieces.
 type scattering struct {
-	checks bool // the piece looks at indices only
-	slots  *int // the first of the scatter's words of the faults binding; -1 before they are taken
+	checks bool // the piece only checks indices
+	slots  *int // the first of the scatter's words of the faults binding; -1 before they are assigned
 }
 
-// scattersInto reports an operand whose rows a scatter's indices walk.
+// scattersInto reports whether a scatter's indices address the operand's rows.
 func scattersInto(k *codegen.Kernel, operand int) bool {
 	at := k.Scatter()
 	return at != ir.None && (operand == k.Stores[0].Operand || operand == int(uint32(k.Body[at].Imm)))
 }
 
-// firstReduced is the outermost reduced dim that can be cut: halves of any other
-// would not be in the row's order.
+// firstReduced returns the outermost reduced dim that can be cut: halves along any other would not
+// follow the row's order.
 func firstReduced(l *runtime.Launch) int {
 	for d := l.Kept; d < l.Rank; d++ {
 		if l.Dims[d] > 1 {
@@ -82,11 +81,10 @@ func (s *splitter) scatter(k *codegen.Kernel, l *runtime.Launch, skip []bool) er
 	return s.cut(k, &c, skip)
 }
 
-// rowElems is how many elements a binding holds wherever they start.
+// rowElems is the number of elements that fit in a binding at any alignment.
 func (s *splitter) rowElems() int64 { return (s.binding - s.align - 16) / elemSize }
 
-// check looks at all indices of a scatter. What it is scattered into has no
-// part in that.
+// check checks all indices of a scatter, without its target.
 func (s *splitter) check(k *codegen.Kernel, l *runtime.Launch, from, to int) error {
 	buf, err := s.scratch(16)
 	if err != nil {
@@ -100,8 +98,8 @@ func (s *splitter) check(k *codegen.Kernel, l *runtime.Launch, from, to int) err
 	return s.cut(k, &c, make([]bool, len(c.Args)))
 }
 
-// copyRows makes the output what the operand is, over the kept dims and the
-// axis, the output's innermost dim last.
+// copyRows copies the operand to the output, over the kept dims and the axis, the output's
+// innermost dim last.
 func (s *splitter) copyRows(l *runtime.Launch, dt ir.DType, x, out runtime.Access) error {
 	k := &codegen.Kernel{
 		Operands: []codegen.Operand{{DT: dt}, {Kind: codegen.Output, DT: dt}},
@@ -131,8 +129,8 @@ func (s *splitter) copyRows(l *runtime.Launch, dt ir.DType, x, out runtime.Acces
 	return s.whole(ready, &c, make([]bool, 2))
 }
 
-// axisParts scatters into rows that no binding holds, a part of the axis after
-// another: every part goes over all indices, and takes those that point into it.
+// axisParts scatters into rows that exceed a binding, one part of the axis after another: each part
+// reads all indices, and uses those that point into it.
 func (s *splitter) axisParts(k *codegen.Kernel, l *runtime.Launch, skip []bool, part int64) error {
 	sub := partKernel(k)
 	prog, ready, err := s.build(sub)
@@ -157,10 +155,9 @@ func (s *splitter) axisParts(k *codegen.Kernel, l *runtime.Launch, skip []bool, 
 	return nil
 }
 
-// partKernel is a kernel with a scatter into a part of its axis. It has two more
-// scalars, where the part begins and the last element of the whole axis. Of
-// indices that are a fault none is left when it runs, and others outside of the
-// part are dropped.
+// partKernel makes a kernel that scatters into a part of its axis. It has two more scalars: the
+// start of the part and the last element of the whole axis. Faulty indices have been reported
+// before it runs, and it drops indices outside of the part.
 func partKernel(k *codegen.Kernel) *codegen.Kernel {
 	at := k.Scatter()
 	in := k.Body[at]
@@ -170,7 +167,7 @@ func partKernel(k *codegen.Kernel) *codegen.Kernel {
 		return ir.Ref(len(sub.Body) - 1)
 	}
 	mode, index := codegen.ModeOf(in), in.Args[0]
-	least := uint64(1<<32 - 1) // -1, so that the difference is never too small for an int32
+	least := uint64(1<<32 - 1) // -1, which keeps the difference within an int32
 	if mode == ir.IndexClamp {
 		least = 0
 		index = add(instr(ir.Minimum, ir.Int32, 0, index, add(instr(ir.Scalar, ir.Int32, uint64(len(k.Scalars)+1)))))

@@ -12,22 +12,21 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// A driver's compiler takes up to a second, and no lock is held meanwhile. Who asks
-// for a text that is being compiled waits for that one; everybody else goes on.
+// A driver's compiler takes up to a second, and no lock is held meanwhile. A request for a text
+// that is being compiled waits for that compile; other requests proceed.
 //
-// A shader is given back with its last use. Uses are variants of programs, batches
-// that were not submitted yet, and whoever compiled it beforehand, until somebody
-// asks for it. So a program may be forgotten at any time: a Run that is under way
-// holds what it is about to submit.
+// A shader is released with its last use. Uses are variants of programs, batches not submitted yet,
+// and the prebuild that compiled it, until the first request takes over that use. A program may
+// therefore be forgotten at any time: a current Run holds the shaders that it will submit.
 
-// shaders are those of a device, by text. Those that could not be compiled are not
-// among them: the next one who asks tries again.
+// shaders are those of a device, by text. Failed compiles are not stored: the next request tries
+// again.
 type shaders struct {
 	mu   sync.Mutex
 	list map[string]*compiled
 }
 
-// compiled is a shader, or will be one once done is closed.
+// compiled is a shader; it is complete when done is closed.
 type compiled struct {
 	source string
 	done   chan struct{}
@@ -36,12 +35,12 @@ type compiled struct {
 
 	// Guarded by the lock of shaders.
 	users int
-	ahead bool // one of users is who compiled it beforehand
-	kept  bool // it came from the cache, or goes there
+	ahead bool // one of users is the prebuild
+	kept  bool // it came from the cache, or is being stored there
 }
 
-// claim finds a shader, or notes that the caller compiles it: who is told that it is
-// his calls finish. The shader has one use more, which is the caller's.
+// claim finds a shader, or registers that the caller compiles it: if mine is true the caller must
+// call finish. The shader gets one more use, the caller's.
 func (x *shaders) claim(source string) (sh *compiled, mine bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -49,7 +48,7 @@ func (x *shaders) claim(source string) (sh *compiled, mine bool) {
 	switch {
 	case sh == nil:
 		sh, mine = x.add(source), true
-	case sh.ahead: // its use goes over to the first who asks
+	case sh.ahead: // the first request takes over its use
 		sh.ahead = false
 	default:
 		sh.users++
@@ -57,8 +56,8 @@ func (x *shaders) claim(source string) (sh *compiled, mine bool) {
 	return sh, mine
 }
 
-// claimAhead is claim for who compiles beforehand, nil where somebody has the shader.
-// It has two uses: one that waits for who asks for it, and the caller's own.
+// claimAhead is claim for a prebuild; nil if the shader exists. The shader has two uses: one for
+// the first request, and the caller's own.
 func (x *shaders) claimAhead(source string) *compiled {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -70,14 +69,14 @@ func (x *shaders) claimAhead(source string) *compiled {
 	return sh
 }
 
-// add is called with the lock held.
+// add adds a shader. The caller holds the lock.
 func (x *shaders) add(source string) *compiled {
 	sh := &compiled{source: source, done: make(chan struct{}), users: 1}
 	x.list[source] = sh
 	return sh
 }
 
-// finish says what became of a shader.
+// finish completes a claimed shader.
 func (x *shaders) finish(sh *compiled) {
 	if sh.err != nil {
 		x.mu.Lock()
@@ -94,8 +93,8 @@ func (x *shaders) use(sh *compiled) {
 	x.mu.Unlock()
 }
 
-// drop takes a use of each of some shaders back. Drivers are called without the lock:
-// they may be busy compiling.
+// drop ends one use of each shader. It calls the driver without the lock, because the driver may be
+// busy compiling.
 func (x *shaders) drop(list ...*compiled) {
 	var gone []Pipeline
 	x.mu.Lock()
@@ -111,8 +110,8 @@ func (x *shaders) drop(list ...*compiled) {
 	}
 }
 
-// keeps reports that what was made of a shader is not in the cache, nor on its way
-// there, which it is then.
+// keeps reports whether the caller should store the shader's binary: it is neither stored nor being
+// stored. It then counts as being stored.
 func (x *shaders) keeps(sh *compiled) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -121,15 +120,15 @@ func (x *shaders) keeps(sh *compiled) bool {
 	return !was
 }
 
-// count is how many shaders there are.
+// count is the number of shaders.
 func (x *shaders) count() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return len(x.list)
 }
 
-// compile compiles a text, or finds it compiled, here or by an earlier process, with
-// a use for the caller. kernel is what it is for.
+// compile compiles a text, or finds it compiled here or by an earlier process, and adds a use for
+// the caller. kernel is the kernel that it is for.
 func (d *Runner) compile(kernel *codegen.Kernel, source string, list []shader.Binding) (*compiled, error) {
 	sh, mine := d.shaders.claim(source)
 	if mine {
@@ -139,7 +138,7 @@ func (d *Runner) compile(kernel *codegen.Kernel, source string, list []shader.Bi
 	return sh, sh.err
 }
 
-// finish compiles a shader that was claimed.
+// finish compiles a claimed shader.
 func (d *Runner) finish(sh *compiled, kernel *codegen.Kernel, list []shader.Binding) {
 	defer d.shaders.finish(sh)
 	defer d.guard(&sh.err)
@@ -151,7 +150,7 @@ func (d *Runner) finish(sh *compiled, kernel *codegen.Kernel, list []shader.Bind
 	}
 	bindings[len(list)] = Params
 	if sh.pipe, sh.err = d.kept(sh.source, bindings); sh.pipe != nil || sh.err != nil {
-		sh.kept = true // nobody else looks before done is closed
+		sh.kept = true // no other goroutine reads it before done is closed
 		return
 	}
 	start := time.Now()
@@ -169,8 +168,8 @@ func (d *Runner) finish(sh *compiled, kernel *codegen.Kernel, list []shader.Bind
 	}
 }
 
-// guard, deferred, makes a panic an error of the device, which is lost: nobody knows what
-// was done halfway, and others may wait for it.
+// guard, deferred, turns a panic into an error and loses the device: its state is unknown, and
+// others may wait for it.
 func (d *Runner) guard(err *error) {
 	if r := recover(); r != nil {
 		why := fmt.Errorf("%w: panic: %v\n%s", ErrLost, r, debug.Stack())
@@ -179,8 +178,8 @@ func (d *Runner) guard(err *error) {
 	}
 }
 
-// compileError wraps what the printer or the native compiler refused. Faults
-// of the device pass as they are.
+// compileError wraps an error of the printer or the native compiler. Faults of the device pass
+// unchanged.
 func (d *Runner) compileError(kernel, source string, err error) error {
 	if e := d.deviceError(err); e != err {
 		return e
@@ -194,9 +193,9 @@ func (d *Runner) compileError(kernel, source string, err error) error {
 	return &runtime.CompileError{Kernel: kernel, Source: source, Log: log, Err: err}
 }
 
-// Forget lets the next Run give the shaders of a program back: they take a
-// hundred times what the program itself does. Whoever still runs it has them
-// compiled again. The engine's locks are held, so that this waits for no Run.
+// Forget lets the next Run release the shaders of a program, which take a hundred times the
+// program's memory. A later run of the program compiles them again. The engine's locks are held, so
+// Forget does not wait for a Run.
 func (d *Runner) Forget(prog runtime.Program) {
 	if p, ok := prog.(*program); ok && p.dev == d {
 		p.mu.Lock()
@@ -212,7 +211,7 @@ func (d *Runner) forget(p *program) {
 	d.forgotten = append(d.forgotten, p)
 }
 
-// sweep gives the shaders back that only forgotten programs use.
+// sweep releases shaders that only forgotten programs use.
 func (d *Runner) sweep() {
 	d.listMu.Lock()
 	list := d.forgotten

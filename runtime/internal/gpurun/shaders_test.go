@@ -15,15 +15,14 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// gate holds compiles of texts that contain a word, until it is opened.
+// gate holds up compiles of texts that contain a word, until it is opened.
 type gate struct {
 	word    string
-	arrived chan bool // one for each compile that waits
+	arrived chan bool // one for each waiting compile
 	open    chan bool
 }
 
-// shut gives f's compiler a gate. It is open when the test ends, before the device is
-// closed.
+// shut gives f's compiler a gate. It is opened when the test ends, before the device is closed.
 func shut(t *testing.T, f *fake, word string) (g *gate, opened func()) {
 	g = &gate{word: word, arrived: make(chan bool, 100), open: make(chan bool)}
 	f.compiling = func(source string) {
@@ -37,7 +36,7 @@ func shut(t *testing.T, f *fake, word string) (g *gate, opened func()) {
 	return g, opened
 }
 
-// soon fails the test where f does not return.
+// soon fails the test if f does not return.
 func soon(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan bool)
@@ -51,8 +50,8 @@ func soon(t *testing.T, what string, f func()) {
 
 func opKernel(op string) string { return strings.Replace(negKernel, "neg", op, 1) }
 
-// TestRunsBesideCompiling: while a shader is compiled other Runs go through, with
-// shaders that there are and with new ones, and so does what else the engine asks for.
+// TestRunsBesideCompiling: while a shader is being compiled, other Runs proceed, with existing
+// shaders and new ones, and so do the engine's other calls.
 func TestRunsBesideCompiling(t *testing.T) {
 	d, f := open(t, runtime.Config{})
 	known, slow, fresh := launch(t, d, copyKernel, 1, 100), launch(t, d, opKernel("sqrt"), 1, 100), launch(t, d, opKernel("abs"), 1, 100)
@@ -85,16 +84,15 @@ func TestRunsBesideCompiling(t *testing.T) {
 	}
 }
 
-// TestCompiledOnce: who asks for a text that is being compiled waits for that, whoever
-// asks; a text that cannot be compiled is an error of all who wait, and not of those
-// who come later.
+// TestCompiledOnce: all requests for a text that is being compiled wait for that compile. A text
+// that cannot be compiled is an error for all that wait, but later requests try again.
 func TestCompiledOnce(t *testing.T) {
 	defer fault.Reset()
 	const n = 8
 	d, f := open(t, runtime.Config{})
 	g, opened := shut(t, f, "sqrt(")
 	var launches [n]*runtime.Launch
-	for i := range launches { // programs of their own, which have a text in common
+	for i := range launches { // separate programs with a common text
 		launches[i] = launch(t, d, opKernel("sqrt"), 1, 100)
 	}
 	all := func() (errs [n]error) {
@@ -142,7 +140,7 @@ func TestCompiledOnce(t *testing.T) {
 	}
 }
 
-// uses is how many wait for shaders, or have them.
+// uses is the number of uses of shaders, waiting ones included.
 func (d *Runner) uses() (n int) {
 	d.shaders.mu.Lock()
 	defer d.shaders.mu.Unlock()
@@ -152,8 +150,8 @@ func (d *Runner) uses() (n int) {
 	return n
 }
 
-// TestPrebuildBesideRuns: a Run waits for a shader that is being compiled beforehand
-// where it is its own, which is compiled once, and for no other.
+// TestPrebuildBesideRuns: a Run waits for a shader being compiled in advance only if it needs that
+// one, which is then compiled once.
 func TestPrebuildBesideRuns(t *testing.T) {
 	before := openDevice(t, runtime.Config{})
 	ranOn(t, before, opKernel("sqrt"))
@@ -182,7 +180,7 @@ func TestPrebuildBesideRuns(t *testing.T) {
 	if err := d.Wait(true); err != nil || len(bad.list) != 0 || d.Stats().Compiles != 2 {
 		t.Errorf("%v, refused %v, %d compiles", err, bad.list, d.Stats().Compiles)
 	}
-	// It goes with the program that took it over.
+	// It ends with the program that took it over.
 	d.Forget(slow.Prog)
 	d.Forget(known.Prog)
 	if d.sweep(); f.pipelines != 0 || d.shaders.count() != 0 {
@@ -190,7 +188,7 @@ func TestPrebuildBesideRuns(t *testing.T) {
 	}
 }
 
-// TestForgottenOnTheWay: a batch that was cut has its shaders until it is submitted.
+// TestForgottenOnTheWay: a batch holds its shaders until it is submitted.
 func TestForgottenOnTheWay(t *testing.T) {
 	d, f := open(t, runtime.Config{})
 	one, slow := launch(t, d, copyKernel, 1, 100), launch(t, d, opKernel("sqrt"), 1, 100)
@@ -214,8 +212,8 @@ func TestForgottenOnTheWay(t *testing.T) {
 	}
 }
 
-// TestHammerForget: Runs of several streams, programs that are forgotten, and shaders
-// that are compiled beforehand. The fake refuses pipelines that are gone.
+// TestHammerForget: Runs of several streams, forgotten programs, and shaders compiled in advance,
+// all at once. The fake rejects released pipelines.
 func TestHammerForget(t *testing.T) {
 	ops := []string{"neg", "abs", "sqrt", "exp", "sin"}
 	before := openDevice(t, runtime.Config{})
@@ -241,7 +239,7 @@ func TestHammerForget(t *testing.T) {
 					list = append(list, *launch(t, d, kernel, kept, dims...))
 				}
 				if rng.IntN(3) == 0 {
-					d.Forget(list[0].Prog) // on the way
+					d.Forget(list[0].Prog) // while it is in use
 				}
 				if err := d.Run(list); err != nil {
 					t.Error(err)
@@ -278,8 +276,8 @@ func TestHammerForget(t *testing.T) {
 	}
 }
 
-// TestPanics: where a driver, or anything on the way to it, panics, the device is lost,
-// which everybody is told who waits.
+// TestPanics: if a driver, or code that calls it, panics, the device is lost, and every waiting
+// call returns that.
 func TestPanics(t *testing.T) {
 	lost := func(what string, err error) {
 		t.Helper()
@@ -325,23 +323,23 @@ func TestPanics(t *testing.T) {
 		both.Go(func() { lost("one of two", run(d, l)) })
 	}
 	soon(t, "two Runs", both.Wait)
-	// Submitting, with locks held.
+	// A panic in submitting, with locks held.
 	d, f = open(t, runtime.Config{})
 	l := launch(t, d, copyKernel, 1, 100)
 	f.afterwards = func([]Dispatch) { panic("a test") }
 	lost("submitting", run(d, l))
 	lost("submitting again", run(d, l))
-	// The cache, in the background.
+	// A panic in the cache, in the background.
 	d, _ = open(t, runtime.Config{Cache: &panicking{}})
 	soon(t, "Wait", func() { lost("Wait", d.Wait(true)) })
 }
 
-// panicking is a cache that does.
+// panicking is a cache that panics.
 type panicking struct{ memoryCache }
 
 func (*panicking) Get(string, string) ([]byte, bool) { panic("a test") }
 
-// BenchmarkRun is what a Run of some launches costs without what the device does.
+// BenchmarkRun times a Run of some launches without the device's work.
 func BenchmarkRun(b *testing.B) {
 	for _, n := range []int{1, 20} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -10,14 +10,13 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// sorts reports a kernel with a sort in it, which no single dispatch runs.
+// sorts reports whether a kernel has a sort, which no single dispatch runs.
 func sorts(k *codegen.Kernel) bool {
 	return slices.ContainsFunc(k.Body, func(in ir.Instr) bool { return in.Op.Class() == ir.ClassSort })
 }
 
-// sort runs a sort of a phase: the values go to scratch memory, as many rows
-// at a time as a binding holds are sorted there, and the result goes to the
-// sort's temporary.
+// sort runs a sort of a phase. The values go to scratch memory, as many rows as fit in a binding
+// are sorted at a time, and the result goes to the sort's temporary.
 func (s *splitter) sort(k *codegen.Kernel, r codegen.Reduce, l *runtime.Launch) error {
 	dt := k.Body[r.Value].DT
 	raw, err := s.temp(l, false)
@@ -71,8 +70,8 @@ type sortWork struct {
 	pairs            [2]runtime.Buffer // keys and positions
 }
 
-// rows sorts some rows: pairs are made, blocks sorted, and runs merged, by
-// exchanges over half their length and less until a block is enough.
+// rows sorts some rows: it makes pairs, sorts blocks, and merges runs by exchanges over half their
+// length and less, until a block is enough.
 func (w *sortWork) rows(first, count int64) error {
 	elements, off := w.window(w.elements, first, count)
 	result, to := w.window(w.result, first, count)
@@ -115,8 +114,7 @@ func (w *sortWork) rows(first, count int64) error {
 	return run(shader.SortTake, count*w.n, nil, elements, positions, result)
 }
 
-// window is what holds some rows of a dense buffer, and the element of it that
-// they start at.
+// window returns the window of some rows in a dense buffer, and the element in it where they start.
 func (w *sortWork) window(b runtime.Buffer, first, count int64) (window, int64) {
 	lo := first * w.n * elemSize
 	off := lo / w.s.align * w.s.align
@@ -126,7 +124,7 @@ func (w *sortWork) window(b runtime.Buffer, first, count int64) (window, int64) 
 
 // sortDispatch is one dispatch of a sort.
 type sortDispatch struct {
-	prog runtime.Program // that has the sort
+	prog runtime.Program // the program with the sort
 	shader.SortShader
 	threads int64 // invocations, or workgroups of SortLocal
 	words   shader.SortWords

@@ -9,17 +9,17 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// limits are what one dispatch must stay within.
+// limits are those of one dispatch.
 type limits struct {
 	api
-	binding  int64 // bytes of one bound window
-	align    int64 // bytes; window offsets are multiples of it
+	binding  int64 // bytes of one window
+	align    int64 // in bytes; window offsets are multiples of it
 	bindings int   // storage bindings
 	threads  int64 // points of the domain
 	software bool  // invocations are lanes of a CPU
 
 	groupSize int  // invocations per workgroup
-	subgroups bool // are used
+	subgroups bool // subgroups are used
 }
 
 // maxThreads bounds the points of one dispatch: shaders count in 32 bits.
@@ -32,14 +32,14 @@ type window struct {
 	write     bool
 }
 
-// piece is one dispatch: a part of a launch, and the windows its operands are
-// found in. Offsets of the launch's memory operands count from their window.
+// piece is one dispatch: a part of a launch, with the windows of its operands. Offsets of the
+// launch's memory operands are relative to their windows.
 type piece struct {
 	launch  runtime.Launch
 	windows []window
 	binding []int  // window of each operand, the first of several; -1 for index operands
-	parts   []int  // windows of each operand, 1 but for large tables that are looked up in
-	part    int64  // elements in each of several windows but the last
+	parts   []int  // windows of each operand, 1 except for large lookup tables
+	part    int64  // elements in each of several windows except the last
 	skip    []bool // outputs that only other pieces store
 
 	software  bool // see limits
@@ -55,20 +55,20 @@ type splitter struct {
 	emit func(k *codegen.Kernel, p *piece) error
 	// scratch allocates memory that lives until the pieces have run.
 	scratch func(bytes int64) (runtime.Buffer, error)
-	// build makes a kernel that a launch is taken apart into ready.
+	// build prepares a kernel that a launch is decomposed into.
 	build func(k *codegen.Kernel) (runtime.Program, *codegen.Kernel, error)
 	// sorter takes a dispatch of a sort.
 	sorter func(sortDispatch) error
 
-	scattering // what pieces belong to
+	scattering // of the current pieces
 }
 
-// launch cuts l, which must not be changed, and emits its pieces in order.
+// launch cuts l, which it does not change, and emits its pieces in order.
 func (s *splitter) launch(k *codegen.Kernel, l *runtime.Launch) error {
 	return s.whole(k, l, make([]bool, len(k.Operands)))
 }
 
-// whole is launch for one that leaves out the outputs of skip.
+// whole is launch without the outputs of skip.
 func (s *splitter) whole(k *codegen.Kernel, l *runtime.Launch, skip []bool) error {
 	c := *l
 	if c.Rank == 0 {
@@ -101,9 +101,9 @@ func (s *splitter) whole(k *codegen.Kernel, l *runtime.Launch, skip []bool) erro
 	return s.cut(k, &c, skip)
 }
 
-// emptyRows gives operands of which nothing is read or written, and whose
-// buffers may hold nothing at all, memory that can be bound: those within rows
-// without points, and empty ones read under a guard that is never true.
+// emptyRows gives bindable memory to operands that are never read or written, and whose buffers may
+// be empty: operands within rows without points, and empty ones read under a guard that is never
+// true.
 func (s *splitter) emptyRows(k *codegen.Kernel, l *runtime.Launch) error {
 	empty := l.Kept < l.Rank && reducedSize(l) == 0
 	var buf runtime.Buffer
@@ -157,10 +157,10 @@ func (s *splitter) cut(k *codegen.Kernel, l *runtime.Launch, skip []bool) error 
 	return s.halves(k, l, skip, d)
 }
 
-// halves cuts l in two along dim d, one half after the other.
+// halves cuts l in two along dim d, and runs one half after the other.
 func (s *splitter) halves(k *codegen.Kernel, l *runtime.Launch, skip []bool, d int) error {
 	n := l.Dims[d]
-	first := (n / 2) &^ 3 // whole vectors stay whole
+	first := (n / 2) &^ 3 // keeps whole vectors whole
 	if first == 0 {
 		first = n / 2
 	}
@@ -170,7 +170,7 @@ func (s *splitter) halves(k *codegen.Kernel, l *runtime.Launch, skip []bool, d i
 		half.Dims[d] = r[1] - r[0]
 		for i := range half.Args {
 			half.Args[i].Offset += r[0] * half.Args[i].Stride[d]
-			// Where an output stands still, only position 0 stores.
+			// Where an output is constant along d, only position 0 stores.
 			if d < l.Kept && r[0] > 0 && l.Args[i].Stride[d] == 0 && k.Operands[i].Kind == codegen.Output {
 				halfSkip[i] = true
 			}
@@ -182,8 +182,8 @@ func (s *splitter) halves(k *codegen.Kernel, l *runtime.Launch, skip []bool, d i
 	return nil
 }
 
-// squeeze drops dims of size 1, which cutting makes, but for the last kept or
-// reduced one where a kind of dim would be left without any.
+// squeeze drops dims of size 1, which cutting makes. It keeps the last kept or reduced one if that
+// kind of dim would otherwise be missing.
 func squeeze(l *runtime.Launch) {
 	rank, kept := l.Rank, l.Kept
 	reduces := kept < rank
@@ -204,8 +204,8 @@ func squeeze(l *runtime.Launch) {
 	}
 }
 
-// cutDim is the dim whose halving narrows the wide operands most; with none
-// wide, the largest dim; -1 where there is none.
+// cutDim returns the dim whose halving narrows the wide operands most; with none wide, the largest
+// dim; -1 if there is none.
 func cutDim(k *codegen.Kernel, l *runtime.Launch, wide []int) int {
 	best, most := -1, int64(0)
 	for d, n := range l.Dims[:l.Rank] {
@@ -228,8 +228,8 @@ func cutDim(k *codegen.Kernel, l *runtime.Launch, wide []int) int {
 	return best
 }
 
-// fit finds windows for all operands, or names operands whose range is too
-// wide. A nil piece without wide operands means too many points.
+// fit finds windows for all operands, or names operands whose range is too wide. A nil piece
+// without wide operands means too many points.
 func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []int, err error) {
 	work := l.Dims[:l.Rank]
 	if dotOf(k) >= 0 {
@@ -241,7 +241,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 	p = &piece{launch: *l, software: s.software, groupSize: s.groupSize, subgroups: s.subgroups, binding: make([]int, len(l.Args)), parts: make([]int, len(l.Args)),
 		part: s.binding / s.align * s.align / elemSize}
 	p.launch.Args = slices.Clone(l.Args)
-	type extent struct{ lo, hi int64 } // bytes, hi past the end
+	type extent struct{ lo, hi int64 } // in bytes, hi past the end
 	ext := make([]extent, len(l.Args))
 	for i := range l.Args {
 		if k.Operands[i].Kind == codegen.Index {
@@ -250,7 +250,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		}
 		lo, hi := reach(&l.Args[i], l.Dims[:l.Rank])
 		if b := l.Args[i].Buf; b != nil && guarded(k, &l.Args[i], i) {
-			// Only what lies in the buffer is read.
+			// Only elements in the buffer are read.
 			last := b.Bytes()/elemSize - 1
 			lo, hi = max(0, min(lo, last)), min(last, max(hi, 0))
 		}
@@ -260,7 +260,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		}
 		p.parts[i] = 1
 		if e.hi-e.lo > s.binding {
-			// No cut brings what an index may reach nearer.
+			// Cutting does not narrow the range of an index.
 			if l.Args[i].IndexSize > 1 && !scattersInto(k, i) {
 				p.parts[i] = int((e.hi - e.lo + p.part*elemSize - 1) / (p.part * elemSize))
 			} else {
@@ -272,8 +272,8 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 	if len(wide) > 0 {
 		return nil, wide, nil
 	}
-	// Operands share a window of their buffer where one fits; a buffer that is
-	// written must be bound for writing only, once if the ranges touch.
+	// Operands share a window of their buffer if one fits. A buffer that is written must be bound
+	// for writing only, once if the ranges touch.
 	for i := range l.Args {
 		if p.binding[i] < 0 {
 			continue
@@ -335,7 +335,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 	return p, nil, nil
 }
 
-// severalOf reports a window that is one of several of an operand.
+// severalOf reports whether a window is one of several of an operand.
 func severalOf(p *piece, w int) bool {
 	for i, n := range p.parts {
 		if n > 1 && p.binding[i] <= w && w < p.binding[i]+n {
@@ -345,8 +345,8 @@ func severalOf(p *piece, w int) bool {
 	return false
 }
 
-// guarded reports an operand that is read under guards only, or at one of no
-// indices, so that its positions may be outside its buffer.
+// guarded reports whether an operand is only read under guards, or with an empty index range; its
+// positions may then be outside its buffer.
 func guarded(k *codegen.Kernel, a *runtime.Access, operand int) bool {
 	found := false
 	for _, in := range k.Body {
@@ -385,8 +385,8 @@ func points(dims []int64) int64 {
 	return n
 }
 
-// reach bounds the elements an access touches. Bounds through stages are not
-// tight, but they shrink to one element as the domain does.
+// reach bounds the elements that an access touches. Bounds through stages are not tight, but they
+// shrink to one element as the domain does.
 func reach(a *runtime.Access, dims []int64) (lo, hi int64) {
 	lo, hi = span(a.Offset, dims, a.Stride[:])
 	for i := range a.Stages {
@@ -415,12 +415,11 @@ func span(off int64, dims, stride []int64) (lo, hi int64) {
 	return lo, hi
 }
 
-// stageReach maps the positions [lo,hi]. From the outside in, both ends agree
-// in some leading coordinates; in the next one they span a range; behind it
-// anything may happen.
+// stageReach maps the positions [lo,hi]. From the outside in, both ends agree in some leading
+// coordinates; in the next one they span a range; the inner ones can have any value.
 func stageReach(s *runtime.Stage, lo, hi int64) (int64, int64) {
 	n := len(s.Dims)
-	below := int64(1) // positions per step of the coordinate at hand
+	below := int64(1) // positions per step of the current coordinate
 	for _, d := range s.Dims {
 		below *= d
 	}

@@ -14,8 +14,8 @@ type plain int64
 
 func (b plain) Bytes() int64 { return int64(b) }
 
-// TestSplitCovers: pieces stay within the limits, and together they are the
-// launch: every element is written once.
+// TestSplitCovers: pieces stay within the limits, and together they are the launch: every element
+// is written once.
 func TestSplitCovers(t *testing.T) {
 	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\nstore 1 %0")
 	if err != nil {
@@ -81,8 +81,7 @@ func each(dims []int64, f func(point []int64)) {
 	}
 }
 
-// TestStageReach: the bounds hold what the stage does, and are tight for one
-// position.
+// TestStageReach: the bounds contain all positions of the stage, and are tight for one position.
 func TestStageReach(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -106,7 +105,7 @@ func TestStageReach(t *testing.T) {
 	}
 }
 
-// TestSplitGivesUp: what no cut can help is an error.
+// TestSplitGivesUp: a launch that no cut can fit is an error.
 func TestSplitGivesUp(t *testing.T) {
 	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\nstore 1 %0")
 	if err != nil {

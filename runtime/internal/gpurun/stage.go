@@ -8,12 +8,12 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// A kernel whose rows no single dispatch can take is run phase by phase: each
-// phase is a kernel of its own, and what phases hand on goes through memory.
+// A kernel whose rows exceed any single dispatch is run phase by phase. Each phase is a kernel of
+// its own, and values pass between phases through memory.
 
 // staged runs a launch phase by phase.
 func (s *splitter) staged(k *codegen.Kernel, l *runtime.Launch, skip []bool) error {
-	sched := codegen.Phases(k, codegen.PhaseOptions{Recompute: true, Most: s.bindings - 1}) // one may be for faults
+	sched := codegen.Phases(k, codegen.PhaseOptions{Recompute: true, Most: s.bindings - 1}) // one binding may be for faults
 	c := *l
 	c.Args = slices.Clone(l.Args)
 	skip = slices.Clone(skip)
@@ -32,7 +32,7 @@ func (s *splitter) staged(k *codegen.Kernel, l *runtime.Launch, skip []bool) err
 	return nil
 }
 
-// temp is scratch memory with an element per row, or per point.
+// temp is scratch memory with one element per row, or per point.
 func (s *splitter) temp(l *runtime.Launch, row bool) (runtime.Access, error) {
 	dims := l.Rank
 	if row {
@@ -49,7 +49,7 @@ func (s *splitter) temp(l *runtime.Launch, row bool) (runtime.Access, error) {
 	return a, err
 }
 
-// phase runs one phase of a launch whose operands are the phase's.
+// phase runs one phase of a launch; the launch's operands are the phase's.
 func (s *splitter) phase(ph codegen.Phase, l *runtime.Launch, skip []bool) error {
 	if ph.Level == codegen.Row {
 		c := *l
@@ -60,8 +60,8 @@ func (s *splitter) phase(ph codegen.Phase, l *runtime.Launch, skip []bool) error
 		}
 		return s.part(ph.Kernel, ph.Stores, nil, &c, skip)
 	}
-	// Scans are cut in another way than reductions, and sorts are no shader of
-	// one dispatch: each is a part of its own.
+	// Scans are cut differently from reductions, and a sort needs several dispatches: each is a
+	// part of its own.
 	var reductions []codegen.Reduce
 	for _, r := range ph.Reduces {
 		switch {
@@ -108,8 +108,8 @@ func (s *splitter) sub(k *codegen.Kernel, stores []codegen.Store, reduces []code
 	return s.whole(ready, &c, subSkip)
 }
 
-// subKernel is the part of a phase that computes some of its stores and row
-// ops, and the phase's operands that it uses.
+// subKernel returns the part of a phase that computes some of its stores and row ops, and the
+// phase's operands that it uses.
 func subKernel(k *codegen.Kernel, stores []codegen.Store, reduces []codegen.Reduce, rows bool) (*codegen.Kernel, []int) {
 	sub := &codegen.Kernel{Scalars: k.Scalars, Body: slices.Clone(k.Body)}
 	for _, r := range reduces {
@@ -185,7 +185,7 @@ func subKernel(k *codegen.Kernel, stores []codegen.Store, reduces []codegen.Redu
 	return sub, used
 }
 
-// operandOf is the operand that an instruction refers to.
+// operandOf returns the operand that an instruction refers to.
 func operandOf(in ir.Instr) (int, bool) {
 	switch in.Op {
 	case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:

@@ -13,7 +13,7 @@ import (
 
 const wideSum = "in 0 : int32\nout 1 : int32 row\n%0 = load 0 : int32\n%1 = convert %0 : int64\n%2 = sum %1 : int64\n%3 = convert %2 : int32\nstore 1 %3"
 
-// withSubgroups is a fake whose subgroups have a size.
+// withSubgroups is a fake with subgroups of a given size.
 func withSubgroups(t *testing.T, kind string, size int, lang *shader.Dialect, c runtime.Config) (*Runner, *fake) {
 	f := newFake()
 	f.info.Kind, f.info.Limits.Subgroup = kind, size
@@ -22,7 +22,7 @@ func withSubgroups(t *testing.T, kind string, size int, lang *shader.Dialect, c 
 	return d, f
 }
 
-// usesSubgroups runs rows of 400 and reports whether the one shader made goes over subgroups.
+// usesSubgroups runs rows of 400 and reports whether the only shader uses subgroups.
 func usesSubgroups(t *testing.T, d *Runner, kernel string, kept int, dims ...int64) bool {
 	t.Helper()
 	l := launch(t, d, kernel, kept, dims...)
@@ -36,7 +36,7 @@ func usesSubgroups(t *testing.T, d *Runner, kernel string, kept int, dims ...int
 	return strings.Contains(list[0].Source, "subgroup")
 }
 
-// TestSubgroupsChosen: by adapter, language, option and kernel.
+// TestSubgroupsChosen: the choice depends on adapter, language, option and kernel.
 func TestSubgroupsChosen(t *testing.T) {
 	sum, scan := row("sum", "float32", "float32", " row"), row("cumsum", "float32", "float32", "")
 	const on, off = runtime.SubgroupsOn, runtime.SubgroupsOff
@@ -76,8 +76,7 @@ func TestSubgroupsChosen(t *testing.T) {
 	}
 }
 
-// TestSubgroupScopes: what is kept of a device is not another's with subgroups of
-// another size, or without.
+// TestSubgroupScopes: stored entries are separate for each size of subgroups, and for none.
 func TestSubgroupScopes(t *testing.T) {
 	seen := map[string]int{}
 	for size, mode := range map[int]runtime.SubgroupMode{8: runtime.SubgroupsOn, 32: runtime.SubgroupsOn, 64: runtime.SubgroupsOff} {
@@ -89,8 +88,8 @@ func TestSubgroupScopes(t *testing.T) {
 	}
 }
 
-// TestSubgroupsRefused: a driver that does not compile a shader with subgroups is given
-// none any more; that is counted and told, and the numbers come.
+// TestSubgroupsRefused: a driver that does not compile a shader with subgroups gets no more of
+// them. That is counted and reported, and the results are right.
 func TestSubgroupsRefused(t *testing.T) {
 	var told []error
 	d, f := withSubgroups(t, "DiscreteGPU", 32, glsl.Dialect, runtime.Config{OnError: func(err error) { told = append(told, err) }})

@@ -15,14 +15,14 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Ways to run a launch that tuning may choose from: what no rule of thumb fits
-// on every GPU. A choice is the number of one of turns, plus 1; it holds for all
-// dispatches that the launch is cut into and that it makes sense for.
+// Ways to run a launch among which tuning may choose, because no rule fits every GPU. A choice is 1
+// plus the index of a turn in turns. It applies to all dispatches of the launch to which it makes
+// sense.
 
 // turn changes a shader that choose made.
 type turn struct {
 	name   string
-	mode   []shader.Mode // of the shaders that it changes
+	mode   []shader.Mode // modes of the shaders that it changes
 	change func(v *shader.Variant)
 }
 
@@ -39,7 +39,7 @@ var turns = []turn{
 }
 
 var (
-	single = []shader.Mode{shader.Map, shader.Cols} // whose invocations have nothing in common
+	single = []shader.Mode{shader.Map, shader.Cols} // modes whose invocations share nothing
 	tiles  = []shader.Mode{shader.Tiles}
 )
 
@@ -47,8 +47,7 @@ func grouped(n int) func(*shader.Variant) {
 	return func(v *shader.Variant) { v.Group = n }
 }
 
-// tiled changes the sizes of a tile. What follows from how the operands lie
-// stays.
+// tiled changes the sizes of a tile, and keeps what follows from the operands' layouts.
 func tiled(t shader.Tile) func(*shader.Variant) {
 	return func(v *shader.Variant) {
 		t.MDims, t.NDims, t.AlongA, t.AlongB = v.Tile.MDims, v.Tile.NDims, v.Tile.AlongA, v.Tile.AlongB
@@ -56,7 +55,7 @@ func tiled(t shader.Tile) func(*shader.Variant) {
 	}
 }
 
-// chosen is the variant that runs a piece by its launch's choice.
+// chosen returns the variant of a piece under its launch's choice.
 func (p *program) chosen(pc *piece) (shader.Variant, error) {
 	v, code := choose(p.ready, pc, p.lanes), pc.launch.Choice
 	v.Subgroups = v.Subgroups && p.groups && !p.dev.refused.Load()
@@ -69,11 +68,11 @@ func (p *program) chosen(pc *piece) (shader.Variant, error) {
 	return v, nil
 }
 
-// worthPoints is how many points a launch must have for a choice to be worth it.
+// worthPoints is the number of points from which a choice is worthwhile.
 const worthPoints = 1 << 14
 
-// Choices lists the ways to run a launch; chains have none, nor have scatters,
-// sorts and rows that a workgroup has in common.
+// Choices lists the ways to run a launch. Chains, scatters, sorts and rows shared by a workgroup
+// have none.
 func (d *Runner) Choices(l *runtime.Launch) (c runtime.Choices) {
 	p, ok := l.Prog.(*program)
 	_, forced := force.Choice()
@@ -109,7 +108,7 @@ func (d *Runner) Choices(l *runtime.Launch) (c runtime.Choices) {
 	return c
 }
 
-// Changes never happen: shaders are compiled when they are first run.
+// Changes is 0: shaders are compiled at their first run, and no better code follows.
 func (d *Runner) Changes() uint64 { return 0 }
 
 // Try runs a launch once by its choice, alone on the device.

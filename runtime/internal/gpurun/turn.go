@@ -6,17 +6,18 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Operands that are read across: neighbours along the innermost dim lie far apart,
-// those along another dim beside each other. From one point to the next such a load
-// goes to another line of memory, of which it takes one element.
+// Operands that are read across: neighbours along the innermost dim are far apart in memory, and
+// those along another dim adjacent. From one point to the next such a load goes to another line of
+// memory and uses one element of it.
 const (
 	turnFar   = 16 // elements between neighbours: a line
-	turnLong  = 16 // points along both dims, that are worth it
-	turnSteps = 16 // a software adapter's invocation takes of them, a line
-	turnMost  = 3  // operands that a workgroup's memory has room for
+	turnLong  = 16 // points along both dims that make it worthwhile
+	turnSteps = 16 // steps of an invocation on a software adapter: a line
+	turnMost  = 3  // operands that fit in a workgroup's memory
 )
 
-// turnDim is 1 + the dim that the first operand read across lies along; else 0.
+// turnDim is 1 plus the dim along which the first operand that is read across is contiguous; else
+// 0.
 func turnDim(v *shader.Variant, k *codegen.Kernel, l *runtime.Launch) int {
 	for i := range l.Args {
 		for d := range l.Rank - 1 {
@@ -28,7 +29,7 @@ func turnDim(v *shader.Variant, k *codegen.Kernel, l *runtime.Launch) int {
 	return 0
 }
 
-// readAcross reports that operand i lies along dim d and is read across.
+// readAcross reports whether operand i is contiguous along dim d and read across.
 func readAcross(v *shader.Variant, k *codegen.Kernel, l *runtime.Launch, i, d int) bool {
 	a, inner := &l.Args[i], l.Rank-1
 	far := a.Stride[inner]
@@ -36,8 +37,8 @@ func readAcross(v *shader.Variant, k *codegen.Kernel, l *runtime.Launch, i, d in
 		(a.Stride[d] == 1 || a.Stride[d] == -1) && l.Dims[d] >= turnLong && l.Dims[inner] >= turnLong
 }
 
-// takeTurn has v read what lies along a dim in the order of memory: hardware by squares
-// of a workgroup, the invocations of a software adapter in a loop.
+// takeTurn makes v read such operands in memory order: hardware by squares of a workgroup,
+// invocations of a software adapter in a loop.
 func takeTurn(v *shader.Variant, k *codegen.Kernel, l *runtime.Launch, turn int, software bool) {
 	v.Turn = turn
 	if software {

@@ -22,8 +22,8 @@ const erfKernel = "in 0 : float32\nout 1 : float32\nscalar 0 : float32\nscalar 1
 	"%0 = load 0 : float32\n%1 = scalar 0 : float32\n%2 = mul %0 %1 : float32\n%3 = erf %2 : float32\n" +
 	"%4 = scalar 1 : float32\n%5 = add %3 %4 : float32\n%6 = mul %0 %5 : float32\n%7 = scalar 2 : float32\n%8 = mul %6 %7 : float32\nstore 1 %8"
 
-// customKernel is the same with erf by Abramowitz and Stegun 7.1.26 from
-// public ops, both signs computed and one chosen.
+// customKernel is the same with erf by Abramowitz and Stegun 7.1.26 from public ops; both signs are
+// computed and one is selected.
 var customKernel = func() string {
 	b := "in 0 : float32\nout 1 : float32\n"
 	for i := range 12 {
@@ -60,8 +60,8 @@ var customKernel = func() string {
 	return b + "store 1 " + y
 }()
 
-// benchOverCopy runs kernels over (32,512,2048) float32 in turns with a
-// plain copy and reports the median of the ratios, "x-copy".
+// benchOverCopy runs kernels over (32,512,2048) float32, alternating with a plain copy, and reports
+// the median of the ratios, "x-copy".
 func benchOverCopy(b *testing.B) {
 	d := openDevice(b, runtime.Config{})
 	const n = 32 * 512 * 2048
@@ -109,7 +109,7 @@ func benchLaunch(b *testing.B, d *device, k *codegen.Kernel, n int64) *runtime.L
 	return x.warm(b, d)
 }
 
-// warm launches a trial once, which compiles, and touches pages.
+// warm runs a trial once, which compiles and touches pages.
 func (x *trial) warm(b *testing.B, d *device) *runtime.Launch {
 	l := x.launch(b, d)
 	if err := d.Run([]runtime.Launch{*l}); err != nil {
@@ -121,7 +121,7 @@ func (x *trial) warm(b *testing.B, d *device) *runtime.Launch {
 	return l
 }
 
-// benchLayouts copies 64 MB that lie in other ways than they are written in.
+// benchLayouts copies 64 MB between different layouts.
 func benchLayouts(b *testing.B) {
 	d := openDevice(b, runtime.Config{})
 	const n = 4096
@@ -157,7 +157,7 @@ func benchLayouts(b *testing.B) {
 	}
 }
 
-// benchRun is the cost of handing small plans to the queue.
+// benchRun times the submission of small plans.
 func benchRun(b *testing.B) {
 	d := openDevice(b, runtime.Config{})
 	l := benchLaunch(b, d, parse(b, reluKernel), 1000)

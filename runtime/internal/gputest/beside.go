@@ -10,9 +10,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// testRowsBeside has rows that lie beside each other shared by the invocations of a
-// workgroup, as hardware has them: with parameters of all rows and of their own, in
-// place, and where a position is found.
+// testRowsBeside tests rows side by side in memory that the invocations of a workgroup share, as on
+// hardware: with parameters of all rows and of each row, in place, and for positions.
 func testRowsBeside(t *testing.T) {
 	d := openAs(t, hardware)
 	kernels := map[string]string{
@@ -31,7 +30,7 @@ func testRowsBeside(t *testing.T) {
 		}{{1, []int64{64, 64}}, {2, []int64{3, 96, 101}}, {1, []int64{96, 9, 50}}} {
 			t.Run(fmt.Sprintf("%s/%v", name, c.dims), func(t *testing.T) {
 				x := newTrial(parse(t, src), c.kept, c.dims...)
-				for i := range x.args { // rows lie beside each other
+				for i := range x.args { // rows are side by side
 					if o := x.k.Operands[i]; !o.Row {
 						lay(x, i)
 					}

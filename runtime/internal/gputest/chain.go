@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// heads are operands of an attention, and what it gives, by loops in float64.
-// groups are the query heads that share a key head.
+// heads holds operands of an attention; its result is computed by loops in float64. groups is the
+// number of query heads that share a key head.
 type heads struct {
 	batch, n, heads, groups, d int
 	causal                     bool
@@ -60,8 +60,7 @@ func (h *heads) want() []float64 {
 	return out
 }
 
-// run is softmax(q·kᵀ/√d)·v from public ops, in a scope, with -Inf where mask,
-// if any, is true.
+// run computes softmax(q·kᵀ/√d)·v by public ops, in a scope, with -Inf where mask, if any, is true.
 func (h *heads) run(d *millrace.Device, mask *millrace.Tensor) (got []float32, err error) {
 	kv := []int{h.batch, h.heads / h.groups, 1, h.n, h.d}
 	q := millrace.FromSliceOn(d, h.q, h.batch, h.heads/h.groups, h.groups, h.n, h.d)
@@ -78,8 +77,8 @@ func (h *heads) run(d *millrace.Device, mask *millrace.Tensor) (got []float32, e
 	return got, err
 }
 
-// testEngineChains: an attention from public ops runs in tiles: three kernels of
-// a plan, and never memory for all of its scores.
+// testEngineChains: an attention of public ops runs in tiles: a plan with three kernels, without
+// memory for all of its scores.
 func testEngineChains(t *testing.T) {
 	for name, h := range map[string]*heads{
 		"plain":   newHeads(rand.New(rand.NewPCG(1, 1)), heads{batch: 2, heads: 3, groups: 1, n: 320, d: 16}),

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// contract is what a gpurun.Device promises.
+// contract is the suites for the promises of a gpurun.Device.
 var contract = []suite{
 	{"RoundTrip", testRoundTrip},
 	{"BadSource", testBadSource},
@@ -32,7 +32,7 @@ var contract = []suite{
 	{"ReleasedPipeline", testReleasedPipeline},
 }
 
-// RunContract runs the suites of the Device itself, each a test of its own.
+// RunContract runs the suites of the Device itself, each as a subtest.
 func RunContract(t *testing.T, x Target) {
 	under = x
 	for _, s := range contract {
@@ -135,8 +135,7 @@ func testBadSource(t *testing.T) {
 	}
 }
 
-// testBadSubmit covers what the native library would end the process for, and
-// its neighbours.
+// testBadSubmit covers calls for which the native library would end the process, and similar ones.
 func testBadSubmit(t *testing.T) {
 	d := openGPU(t)
 	b, u, good := setup(t, d, 1000)
@@ -194,8 +193,8 @@ func testOverLimit(t *testing.T) {
 	b.Release()
 }
 
-// testMapUnderGC reads back while the collector runs without pause: the
-// binding's own map call fails this.
+// testMapUnderGC reads back while the collector runs without pause: the binding's own map call
+// fails this.
 func testMapUnderGC(t *testing.T) {
 	d := openGPU(t)
 	b, _, _ := setup(t, d, 64)
@@ -234,8 +233,8 @@ func testManyGoroutines(t *testing.T) {
 	for w := range workers {
 		go func() {
 			for i := range 40 {
-				// Error scopes belong to the device: without the lock, one
-				// goroutine's bad shader would surface in another's call.
+				// Error scopes belong to the device: without the lock, one goroutine's bad shader
+				// would be reported to another's call.
 				src := under.Double
 				if w%2 == 1 {
 					src = under.Bad["syntax"]
@@ -257,8 +256,8 @@ func testManyGoroutines(t *testing.T) {
 	}
 }
 
-// testLongQueue submits more work than the native wait would sit out. The
-// full five seconds run on request; otherwise a short queue takes the path.
+// testLongQueue submits more work than the native wait's timeout covers. The full five seconds run
+// with MILLRACE_LONG; otherwise a short queue takes the same path.
 func testLongQueue(t *testing.T) {
 	d := openGPU(t)
 	want := 200 * time.Millisecond
@@ -365,7 +364,7 @@ func testCloseWhileReading(t *testing.T) {
 	}
 }
 
-// testCloseReleases: devices that come and go leave no memory behind.
+// testCloseReleases: opening and closing devices leaves no memory behind.
 func testCloseReleases(t *testing.T) {
 	resident := func() int64 {
 		b, err := os.ReadFile("/proc/self/statm")
@@ -404,9 +403,8 @@ func testCloseReleases(t *testing.T) {
 	}
 }
 
-// testLostWhileClosing: a device that is lost while Close waits for a transfer is
-// left as it is, at once: the transfer may never end, and uses what would be
-// released.
+// testLostWhileClosing: if a device is lost while Close waits for a transfer, Close leaves the
+// device as it is, at once: the transfer may never end, and uses what Close would release.
 func testLostWhileClosing(t *testing.T) {
 	d := openGPU(t)
 	b, _, _ := setup(t, d, 1<<20)
@@ -430,8 +428,8 @@ func testLostWhileClosing(t *testing.T) {
 	}
 }
 
-// testReleasedPipeline: what is released is gone, once and for all, while work that
-// was submitted goes on.
+// testReleasedPipeline: a released pipeline cannot be used any more, while submitted work
+// continues.
 func testReleasedPipeline(t *testing.T) {
 	d := openGPU(t)
 	b, u, x := setup(t, d, 64)
@@ -455,7 +453,7 @@ func testReleasedPipeline(t *testing.T) {
 	}
 }
 
-// testCloseWhileRunning: Close waits for what was submitted.
+// testCloseWhileRunning: Close waits for submitted work.
 func testCloseWhileRunning(t *testing.T) {
 	d := openGPU(t)
 	const n = 1 << 16
@@ -478,8 +476,8 @@ func testCloseWhileRunning(t *testing.T) {
 	}
 }
 
-// testBinaries: what a driver made of a shader is a pipeline again, on another device,
-// too; what is none is refused.
+// testBinaries: a driver's binary makes a pipeline again, also on another device; invalid binaries
+// are rejected.
 func testBinaries(t *testing.T) {
 	d := openGPU(t)
 	k, ok := d.(gpurun.Keeper)

@@ -43,8 +43,8 @@ func testScalars(t *testing.T) {
 	}
 }
 
-// testBeyondOneBinding computes over a tensor that no single binding holds and
-// that takes more workgroups than one dimension of a grid has.
+// testBeyondOneBinding computes over a tensor that exceeds a single binding and needs more
+// workgroups than one dimension of a grid has.
 func testBeyondOneBinding(t *testing.T) {
 	var n int64
 	d := openAs(t, func(i *gpurun.Info) {
@@ -93,8 +93,8 @@ func testBeyondOneBinding(t *testing.T) {
 	}
 }
 
-// testSizesCompileOnce: no size compiles anything once both classes of inner
-// dim (whole vectors or not) are there.
+// testSizesCompileOnce: after both classes of the inner dim (whole vectors or not) have run, no
+// size compiles anything.
 func testSizesCompileOnce(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	k := parse(t, "in 0 : float32\nin 1 : float32\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = add %0 %1 : float32\nstore 2 %2")
@@ -163,8 +163,7 @@ func testTransfers(t *testing.T) {
 	}
 }
 
-// testConcurrent hammers one device from several goroutines: build, run,
-// transfer, allocate, free.
+// testConcurrent uses one device from several goroutines: build, run, transfer, allocate, free.
 func testConcurrent(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	k := parse(t, "in 0 : int32\nout 1 : int32\nscalar 0 : int32\n%0 = load 0 : int32\n%1 = scalar 0 : int32\n%2 = add %0 %1 : int32\nstore 1 %2")

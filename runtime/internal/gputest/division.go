@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// testDivision has quotients at and beside integers, which the random values of
-// testOps rarely are. A device that flushes denormals has no business with them.
+// testDivision tests quotients at and near integers, which are rare among the random values of
+// testOps. Values near denormals are left out on a device that flushes them.
 func testDivision(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	// Below 2^-78 remainders of products are denormals, above 2^126 reciprocals are.
@@ -34,7 +34,7 @@ func testDivision(t *testing.T) {
 	}
 }
 
-// flushes reports a device on which a denormal product is zero.
+// flushes reports whether a denormal product is zero on the device.
 func flushes(t *testing.T, d *device) bool {
 	x := newTrial(opKernel(ir.Mul, ir.Float32, []ir.DType{ir.Float32, ir.Float32}), 1, 1)
 	for i := range 2 {

@@ -16,8 +16,8 @@ func dotKernel(dt string) string {
 	return strings.ReplaceAll("in 0 : T\nin 1 : T\nout 2 : T row\n%0 = load 0 : T\n%1 = load 1 : T\n%2 = dot %0 %1 : T\nstore 2 %2", "T", dt)
 }
 
-// biased multiplies by what is computed from an operand, adds a bias along n
-// and a residual, and stores a second result.
+// biasedKernel multiplies by a value computed from an operand, adds a bias along n and a residual,
+// and stores a second result.
 const biasedKernel = `
 in 0 : float32
 in 1 : float32
@@ -42,8 +42,8 @@ store 4 %10
 store 5 %11
 `
 
-// matrices lays out a trial of dims (batch, m, n | k): operand 0 over batch, m
-// and k, operand 1 over batch, k and n, each with k innermost or not.
+// matrices lays out a trial of dims (batch, m, n | k): operand 0 over batch, m and k, operand 1
+// over batch, k and n, each with k innermost or not.
 func (x *trial) matrices(kInnerA, kInnerB, sharedBatch bool) {
 	b, m, n, k := x.dims[0], x.dims[1], x.dims[2], x.dims[3]
 	x.args[0].Stride = [runtime.MaxRank]int64{m * k, k, 0, 1}
@@ -66,9 +66,8 @@ func dotTolerance(k int64) ir.Tolerance {
 	return ir.Tolerance{Abs: 9 * 2e-7 * (1 + float64(k)), Rel: 1e-6}
 }
 
-// testDot covers tiles and sums of products, sizes that are no multiples of a
-// tile, every transposition, batches of their own and shared ones, as GPUs have
-// them and as software does.
+// testDot covers tiles and sums of products, sizes that are no multiples of a tile, every
+// transposition, and separate and shared batches, as on GPUs and as on software adapters.
 func testDot(t *testing.T) {
 	d, gpu := openAs(t, software), openAs(t, hardware)
 	for i, dims := range [][]int64{
@@ -101,8 +100,8 @@ func testDotIntegers(t *testing.T) {
 	}
 }
 
-// testDotFused has work before and behind the contraction, over operands that
-// are broadcast along m and n.
+// testDotFused tests ops before and after the contraction, on operands that are broadcast along m
+// and n.
 func testDotFused(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = 16*max(i.Limits.Align, 256), 1000 })
@@ -119,8 +118,8 @@ func testDotFused(t *testing.T) {
 	}
 }
 
-// testDotDims contracts over two dims that no stride joins, with two dims each
-// along m and n, in an order of their own.
+// testDotDims contracts over two dims without a common stride, with two dims each along m and n, in
+// an unusual order.
 func testDotDims(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	x := newTrial(parse(t, dotKernel("int32")), 4, 5, 6, 7, 3, 4, 9)
@@ -131,7 +130,7 @@ func testDotDims(t *testing.T) {
 	x.check(t, d, ir.Tolerance{})
 }
 
-// testDotApart: a long contraction of few results is shared out along k.
+// testDotApart: a long contraction with few results is divided along k.
 func testDotApart(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, dims := range [][]int64{{1, 16, 16, 20000}, {1, 1, 1, 100000}, {1, 2, 40, 30000}} {

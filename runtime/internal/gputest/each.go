@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// eachKernels have between them all that neighbouring rows may have of their
-// own or share: positions, a scan, row values, an index, parameters.
+// eachKernels together have everything that neighbouring rows may share or not: positions, a scan,
+// row values, an index, parameters.
 var eachKernels = map[string]string{
 	"softmax": rowtext.Softmax,
 	"norm":    rowtext.Norm,
@@ -61,9 +61,8 @@ store 5 %14
 `,
 }
 
-// testRowsTakenTogether has shaders that take several neighbouring rows at once,
-// as vectors of rows and by workgroups, with parameters that all rows read and
-// ones of their own.
+// testRowsTakenTogether tests shaders that take several neighbouring rows at once, as vectors of
+// rows and by workgroups, with parameters of all rows and of each row.
 func testRowsTakenTogether(t *testing.T) {
 	d := openAs(t, software) // GPUs never do
 	for name, src := range eachKernels {
@@ -99,7 +98,7 @@ func testRowsTakenTogether(t *testing.T) {
 				}
 				l := x.check(t, d, ir.Tolerance{Abs: 1e-5, Rel: 1e-5})
 				v := d.Source(l.Prog)
-				want := name == "scaled" || c.across // the others are better off in registers
+				want := name == "scaled" || c.across // the others are faster in registers
 				if got := strings.Contains(v[0].Source, " first = "); len(v) != 1 || got != want {
 					t.Errorf("%d shaders, rows taken together %t, want %t\n%s", len(v), got, want, v[0].Source)
 				}
@@ -108,7 +107,7 @@ func testRowsTakenTogether(t *testing.T) {
 	}
 }
 
-// testRowWork counts what a norm with a weight does at a point.
+// testRowWork counts the work of a norm with a weight at a point.
 func testRowWork(t *testing.T) {
 	k := parse(t, rowtext.Norm)
 	v := shader.Dense(k, 4)
@@ -125,8 +124,8 @@ func testRowWork(t *testing.T) {
 	}
 }
 
-// testSoftmaxOnline has rows of infinities and NaN, at their ends and all over,
-// go through a pass that has no maximum yet.
+// testSoftmaxOnline sends rows of infinities and NaN, at their ends and everywhere, through a pass
+// that has no maximum yet.
 func testSoftmaxOnline(t *testing.T) {
 	d := openAs(t, software)
 	inf, nan := math.Inf(1), math.NaN()

@@ -19,8 +19,7 @@ func openEngine(t *testing.T) *millrace.Device {
 	return d
 }
 
-// testEngineFuses: a GELU from public ops is one kernel, here too, and a
-// second batch size compiles nothing.
+// testEngineFuses: a GELU of public ops is one kernel, and a second batch size compiles nothing.
 func testEngineFuses(t *testing.T) {
 	d := openEngine(t)
 	gelu := func(rows int) []float32 {
@@ -55,7 +54,7 @@ func testEngineFuses(t *testing.T) {
 	}
 }
 
-// testEngineUnsupported: what shaders lack is refused where it is recorded.
+// testEngineUnsupported: ops that shaders lack are rejected when they are recorded.
 func testEngineUnsupported(t *testing.T) {
 	d := openEngine(t)
 	for _, x := range []*millrace.Tensor{
@@ -72,7 +71,7 @@ func testEngineUnsupported(t *testing.T) {
 	}
 }
 
-// testSquareOfRoot: drivers like to turn sqrt(x)*sqrt(x) into |x|.
+// testSquareOfRoot: some drivers simplify sqrt(x)*sqrt(x) to |x|.
 func testSquareOfRoot(t *testing.T) {
 	d := openEngine(t)
 	x := millrace.FromSliceOn(d, []float32{-3.75, 4})

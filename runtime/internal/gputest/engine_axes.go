@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// A Recording takes other sizes of its axes here, too: no call, no plan and no shader
-// more, and the bits of calling its function.
+// testEngineRecordingAxes: a Recording adapts to other sizes of its axes without a call, a plan or
+// a shader, and gives the bits of its function.
 func testEngineRecordingAxes(t *testing.T) {
 	d := openEngine(t)
 	s := d.NewStream()
@@ -30,7 +30,7 @@ func testEngineRecordingAxes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if now := d.Stats(); i == 1 {
-			before = now // sizes have classes: what reads several elements at once is one
+			before = now // sizes have classes, such as those that allow reading several elements at once
 		} else if i > 1 && (now.Recordings != 1 || now.Explorations != before.Explorations || now.Resizes != before.Resizes+int64(i-1)) {
 			t.Errorf("size %d: %d recordings, %d explorations, %d resizes", n, now.Recordings, now.Explorations-before.Explorations, now.Resizes)
 		}

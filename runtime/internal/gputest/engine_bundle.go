@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// testEngineBundle: plans of one device are of use to the next, which has no
-// cache: it explores nothing, has compiled its shaders before it runs anything, and
-// computes the same. A bundle of the CPU's plans is none of its business.
+// testEngineBundle: a bundle of one device's plans serves the next device, which has no cache. That
+// one explores nothing, compiles its shaders before it runs anything, and computes the same. It
+// ignores a bundle of the CPU's plans.
 func testEngineBundle(t *testing.T) {
 	defer stream.ForgetBundles()
 	run := func(d *millrace.Device) []float32 {

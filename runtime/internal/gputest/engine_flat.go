@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/internal/force"
 )
 
-// A program that never asks for the same kernel twice takes no more memory with its
-// 400th one than with its 200th, as plans go, and the GPU's pipelines with them.
+// testEngineFlat: a program with ever new kernels takes no more memory after its 400th kernel than
+// after its 200th: old plans are dropped with their GPU pipelines.
 func testEngineFlat(t *testing.T) {
 	force.SetPlans(16)
 	d := openEngine(t)

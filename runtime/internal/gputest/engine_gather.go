@@ -8,9 +8,8 @@ import (
 	"github.com/millrace-go/millrace/internal/apitest"
 )
 
-// testEngineGatherFuses: looking up rows of a table at computed indices, and
-// what is made of them, is one kernel, and waits for the device only where an
-// index out of range would be an error.
+// testEngineGatherFuses: looking up rows of a table at computed indices, with ops on the result, is
+// one kernel. It waits for the device only if an index out of range would be an error.
 func testEngineGatherFuses(t *testing.T) {
 	d := openEngine(t)
 	const rows, width = 37, 64
@@ -49,9 +48,8 @@ func testEngineGatherFuses(t *testing.T) {
 	}
 }
 
-// testEngineIndexOutOfRange: an index out of range is an error that names it,
-// the op and the line of the call, as on the CPU; what was computed beside it
-// stays, and the stream stays usable.
+// testEngineIndexOutOfRange: an index out of range is an error that names it, the op and the line
+// of the call, as on the CPU. Other results stay valid, and the stream stays usable.
 func testEngineIndexOutOfRange(t *testing.T) {
 	d := openEngine(t)
 	x := millrace.FromSliceOn(d, []float32{1, 2, 3, 4, 5, 6}, 3, 2)

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/internal/gradcases"
 )
 
-// testEngineGrads: every rule gives on the GPU what it gives on the CPU, within what the
-// functions in it may differ by.
+// testEngineGrads: every derivative rule gives the CPU's results on the GPU, within the tolerances
+// of its functions.
 func testEngineGrads(t *testing.T) {
 	gpu := openEngine(t)
 	cpu, err := millrace.Open("cpu:compile=off")
@@ -22,7 +22,7 @@ func testEngineGrads(t *testing.T) {
 	for _, c := range gradcases.Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			f := c.F
-			if c.Name == "cast" { // to float64, which shaders have not: TestRules of autodiff takes differences in it
+			if c.Name == "cast" { // to float64, which shaders lack: TestRules of autodiff takes differences in it
 				f = func(in []*millrace.Tensor) *millrace.Tensor {
 					return in[0].Cast(millrace.BFloat16).Cast(millrace.Float32).Square()
 				}

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/internal/apitest"
 )
 
-// testEngineLimits: at each limit of a kernel, and beyond, plans are built and compute what
-// single ops do.
+// testEngineLimits: at each limit of a kernel and beyond, plans are built and compute the results
+// of single ops.
 func testEngineLimits(t *testing.T) {
 	unfused, err := millrace.Open(under.device("fusion=off"))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-go/millrace/optim"
 )
 
-// testEngineOptim: training steps give on the GPU what they give on the CPU, within what
-// its functions may differ by, and the same bits recorded or not.
+// testEngineOptim: training steps give the CPU's results on the GPU, within the tolerances of its
+// functions, and the same bits recorded or not.
 func testEngineOptim(t *testing.T) {
 	gpu := openEngine(t)
 	cpu, err := millrace.Open("cpu:compile=off")

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// testEnginePieces: tensors are put together by kernels of one operand each, so a device's
+// testEnginePieces: tensors are concatenated by kernels of one operand each, for which a device's
 // limit on bindings does not matter. Every element is read and written once.
 func testEnginePieces(t *testing.T) {
 	d := openEngine(t)

@@ -19,7 +19,7 @@ import (
 // groups are the ops beyond the basic ones that the device runs.
 const groups = progen.AllGroups
 
-// programs is how many random programs a test runs: PROGRAMS says otherwise.
+// programs is the number of random programs of a test; PROGRAMS overrides it.
 func programs(t *testing.T, otherwise int) uint64 {
 	t.Helper()
 	if n, err := strconv.Atoi(os.Getenv("PROGRAMS")); err == nil {
@@ -31,8 +31,7 @@ func programs(t *testing.T, otherwise int) uint64 {
 	return uint64(otherwise)
 }
 
-// randomProgram runs a program, and where that fails the smallest one that
-// still does.
+// randomProgram runs a program, and reduces a failing one to the smallest that still fails.
 func randomProgram(t *testing.T, seed uint64, prog *ir.Graph, run func(*ir.Graph) error) {
 	t.Helper()
 	if err := run(prog); err != nil {
@@ -41,9 +40,8 @@ func randomProgram(t *testing.T, seed uint64, prog *ir.Graph, run func(*ir.Graph
 	}
 }
 
-// testEnginePrograms runs random programs through the public API, twice over
-// the same code. They compute on integers and masks, which every device gives
-// the same bits.
+// testEnginePrograms runs random programs through the public API, twice over the same code. They
+// compute on integers and masks, which give the same bits on every device.
 func testEnginePrograms(t *testing.T) {
 	d := openEngine(t)
 	c := progen.Config{Ops: 12, MaxElems: 600, Groups: groups, DTypes: shader.DTypes &^ ir.Floats}
@@ -70,9 +68,9 @@ func testEnginePrograms(t *testing.T) {
 	}
 }
 
-// testEngineProgramsForced is TestEnginePrograms with every kernel run by another
-// variant than the device would choose, alone and two together, however small the
-// launch is: another one in each pass.
+// testEngineProgramsForced is TestEnginePrograms with every kernel run by another variant than the
+// device would choose, alone and two together, however small the launch is; each pass uses a
+// different variant.
 func testEngineProgramsForced(t *testing.T) {
 	defer force.SetChoice(-1)
 	defer force.SetPieces(false)
@@ -106,7 +104,7 @@ func testEngineProgramsForced(t *testing.T) {
 	}
 }
 
-// matches runs a program and compares what it gives.
+// matches runs a program and compares its results.
 func matches(d *millrace.Device, prog *ir.Graph, inputs [][]byte, want []ir.Dense) error {
 	tensors := apitest.Run(d, prog, inputs)
 	for _, id := range prog.Outputs {
@@ -121,8 +119,8 @@ func matches(d *millrace.Device, prog *ir.Graph, inputs [][]byte, want []ir.Dens
 	return nil
 }
 
-// testEnginePadsBehindReshape: positions before the operand's first element
-// are never used, whatever they come to (found by random programs).
+// testEnginePadsBehindReshape: positions before the operand's first element are computed but never
+// used (found by random programs).
 func testEnginePadsBehindReshape(t *testing.T) {
 	d := openEngine(t)
 	data := make([]uint16, 6*2*2*2)
@@ -150,9 +148,9 @@ func testEnginePadsBehindReshape(t *testing.T) {
 	}
 }
 
-// testEngineFloatPrograms does so with floats of all widths. Each op is held
-// against the oracle on the device's own operands, within the op's tolerance,
-// which would not survive comparisons and cancellation.
+// testEngineFloatPrograms runs random programs on floats of all widths. Each op is compared with
+// the oracle on the device's own operands, within the op's tolerance: errors of whole programs
+// would grow by comparisons and cancellation.
 func testEngineFloatPrograms(t *testing.T) {
 	d := openEngine(t)
 	for seed := range programs(t, 24) {
@@ -167,8 +165,8 @@ func testEngineFloatPrograms(t *testing.T) {
 	}
 }
 
-// floatProgram runs a program, reading some results on the way and all others
-// at the end, and then looks at each op.
+// floatProgram runs a program, reads some results midway and the others at the end, and then checks
+// each op.
 func floatProgram(d *millrace.Device, prog *ir.Graph, seed uint64) error {
 	inputs := progen.Inputs(prog, seed)
 	for i, in := range prog.Inputs {
@@ -186,7 +184,7 @@ func floatProgram(d *millrace.Device, prog *ir.Graph, seed uint64) error {
 		return err
 	}
 	for i := range prog.Nodes {
-		if n := &prog.Nodes[i]; n.Op == ir.Release { // its value is looked at below
+		if n := &prog.Nodes[i]; n.Op == ir.Release { // its value is checked below
 			if err := read(int(n.Args[0].ID)); err != nil {
 				return err
 			}
@@ -220,8 +218,7 @@ func floatProgram(d *millrace.Device, prog *ir.Graph, seed uint64) error {
 	return nil
 }
 
-// checkNode holds result id against what the oracle makes of the operands that
-// the device had.
+// checkNode compares result id with the oracle's result for the device's operands.
 func checkNode(prog *ir.Graph, n *ir.Node, types []ir.TensorType, data [][]byte, id int) error {
 	one := &ir.Graph{Scalars: prog.Scalars, Nodes: []ir.Node{*n}}
 	node := &one.Nodes[0]
@@ -238,7 +235,7 @@ func checkNode(prog *ir.Graph, n *ir.Node, types []ir.TensorType, data [][]byte,
 		for j := range x.Shape.Elems() {
 			v := x.At(j)
 			if denormal(x.DT, v) {
-				return nil // which the device may take for 0
+				return nil // the device may take it for 0
 			}
 			if x.DT.IsFloat() {
 				v = ir.FloatBits(x.DT, math.Abs(ir.BitsFloat(x.DT, v)))
@@ -257,7 +254,7 @@ func checkNode(prog *ir.Graph, n *ir.Node, types []ir.TensorType, data [][]byte,
 	got := ir.Dense{TensorType: types[id], Data: data[id]}
 	w := ir.Dense{TensorType: types[id], Data: want[0]}
 	tol := n.Op.Info().Tol
-	var scale ir.Dense // of what a fold adds up
+	var scale ir.Dense // scale of a fold's summands
 	if n.Op.Info().RowOp && tol != (ir.Tolerance{}) && got.DT.IsFloat() {
 		s, err := ir.EvalGraph(one, size)
 		if err != nil {
@@ -290,7 +287,7 @@ func checkNode(prog *ir.Graph, n *ir.Node, types []ir.TensorType, data [][]byte,
 	return nil
 }
 
-// operands shows the elements of operands of the result's shape.
+// operands prints the elements of operands of the result's shape.
 func operands(p *ir.Graph, in [][]byte, at int) string {
 	s := ""
 	for i, t := range p.Inputs {
@@ -301,8 +298,8 @@ func operands(p *ir.Graph, in [][]byte, at int) string {
 	return s
 }
 
-// denormal reports what a GPU may take for 0. Denormals of float16 are normal
-// numbers of float32.
+// denormal reports whether a GPU may take the number for 0. Denormals of float16 are normal numbers
+// of float32.
 func denormal(dt ir.DType, bits uint64) bool {
 	switch dt {
 	case ir.Float32:

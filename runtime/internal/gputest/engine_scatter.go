@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// testEngineScatters holds the public methods against the oracle, bit for bit:
-// every way to combine and every mode, into memory of its own and in place.
+// testEngineScatters compares the public methods with the oracle, bit for bit: every combination
+// and every mode, into other memory and in place.
 func testEngineScatters(t *testing.T) {
 	d := openEngine(t)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -37,7 +37,7 @@ func testEngineScatters(t *testing.T) {
 				for _, in := range p.Inputs {
 					x := ir.NewDense(in)
 					for i := range in.Shape.Elems() {
-						v := uint64(rng.IntN(4)) // of which float16 holds all products
+						v := uint64(rng.IntN(4)) // float16 holds all products of these
 						if in.DT == ir.Bool {
 							v &= 1
 						}
@@ -89,8 +89,8 @@ func testEngineScatters(t *testing.T) {
 	}
 }
 
-// testEngineScatterInPlace: the gradient of an embedding is added to zeros in
-// their own memory, in the kernel that computes it.
+// testEngineScatterInPlace: the gradient of an embedding is added to zeros in place, in the kernel
+// that computes it.
 func testEngineScatterInPlace(t *testing.T) {
 	d := openEngine(t)
 	const rows, width, ids = 300, 16, 90
@@ -130,8 +130,8 @@ func testEngineScatterInPlace(t *testing.T) {
 	}
 }
 
-// testEngineScatterOutOfRange: an index out of range is an error that names it,
-// the op and the line of the call; what was scattered into stays.
+// testEngineScatterOutOfRange: an index out of range is an error that names it, the op and the line
+// of the call; the target is not changed.
 func testEngineScatterOutOfRange(t *testing.T) {
 	d := openEngine(t)
 	x := millrace.FromSliceOn(d, []float32{1, 2, 3, 4, 5, 6}, 3, 2)
@@ -157,7 +157,7 @@ func testEngineScatterOutOfRange(t *testing.T) {
 			apitest.FailsAtIndex(t, c.name, c.call(at), c.op, c.index, "engine_scatter.go")
 			apitest.Holds(t, c.name+", beside it", beside, 2, 3, 4, 5, 6, 7)
 			apitest.Holds(t, c.name+", what was scattered into", x.AddScalar(0), 1, 2, 3, 4, 5, 6)
-			// The others take it as it is.
+			// The other modes accept it.
 			for mode, want := range map[millrace.IndexMode][]float32{
 				millrace.IndexClamp: {10, 20, 3, 4, 30, 40}, millrace.IndexDrop: {10, 20, 3, 4, 5, 6},
 			} {

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// testSelf: drivers like to take x/x for 1, x - x for 0 and x for equal to itself, and
-// choices between what was compared for minima, where NaN is lost.
+// testSelf: some drivers simplify x/x to 1, x - x to 0 and x == x to true, and replace selections
+// after comparisons by minima, which lose NaN.
 func testSelf(t *testing.T) {
 	d := openEngine(t)
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))

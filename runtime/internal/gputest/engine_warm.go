@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// testEngineWarm: the second pass of a program explores and compiles nothing, and
-// where the driver hands out what it made of shaders the next process does not
-// compile any at all, and where it does not has them compiled before it asks. What was damaged on disk is a miss.
+// testEngineWarm: the second pass of a program explores and compiles nothing. If the driver exports
+// binaries, the next process compiles nothing at all; else it compiles the shaders before they are
+// requested. Damaged files on disk are misses.
 func testEngineWarm(t *testing.T) {
 	dir := t.TempDir()
 	data := make([]float32, 6*32)

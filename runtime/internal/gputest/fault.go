@@ -64,7 +64,7 @@ func testLost(t *testing.T) {
 	}
 }
 
-// testLaunchError: what comes before a bad launch has run.
+// testLaunchError: the launches before an invalid one have run.
 func testLaunchError(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	x := newTrial(parse(t, copyKernel), 1, 100)

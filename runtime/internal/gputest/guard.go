@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// padKernel reads an operand where an index is in [4, 4+n) and another value
-// elsewhere; n is a scalar.
+// padKernel reads an operand where an index is in [4, 4+n) and another value elsewhere; n is a
+// scalar.
 const padKernel = `
 in 0 : int32
 index 1

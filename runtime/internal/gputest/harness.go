@@ -20,7 +20,7 @@ import (
 
 type device = gpurun.Runner
 
-// Where gpurun begins to do things in another way: tests have sizes around them.
+// Sizes at which gpurun changes its method: tests use sizes around them.
 const (
 	rowSteps    = 16384
 	colSteps    = 1024
@@ -40,24 +40,24 @@ func points(dims []int64) int64 {
 	return n
 }
 
-// openDevice opens the adapter, or skips with the reason; with the device in
-// MILLRACE_REQUIRE it fails instead.
+// openDevice opens the adapter, or skips with the reason; with the device in MILLRACE_REQUIRE it
+// fails instead.
 func openDevice(t testing.TB, c runtime.Config) *device {
 	t.Helper()
 	return open(t, c, nil)
 }
 
-// openAs is openDevice for an adapter that says something else of itself.
+// openAs is openDevice with a changed Info of the adapter.
 func openAs(t testing.TB, say func(*gpurun.Info)) *device {
 	t.Helper()
 	return open(t, runtime.Config{}, say)
 }
 
-// What an adapter may say it is.
+// software and hardware set the kind of the adapter.
 func software(i *gpurun.Info) { i.Kind = "CPU" }
 func hardware(i *gpurun.Info) { i.Kind = "DiscreteGPU" }
 
-// saying is an adapter with an Info of its own.
+// saying is an adapter with another Info.
 type saying struct {
 	gpurun.Device
 	info gpurun.Info
@@ -71,8 +71,8 @@ func missing(t testing.TB, err error) {
 	Missing(t, under.Name, err)
 }
 
-// Missing ends a test for which a driver has no device: where MILLRACE_REQUIRE names the
-// driver it fails.
+// Missing skips a test for which the driver has no device; it fails if MILLRACE_REQUIRE names the
+// driver.
 func Missing(t testing.TB, driver string, why any) {
 	t.Helper()
 	if slices.Contains(strings.Split(os.Getenv("MILLRACE_REQUIRE"), ","), driver) {
@@ -95,7 +95,7 @@ func open(t testing.TB, c runtime.Config, say func(*gpurun.Info)) *device {
 	c.Subgroups = max(c.Subgroups, under.Subgroups)
 	d := gpurun.New(under.Name, g, under.Dialect, c)
 	t.Cleanup(func() {
-		// Whatever ran can be kept: it reads back, and prints as the same text.
+		// Every shader that ran can be stored: it reads back, and prints as the same text.
 		for _, n := range d.Notes() {
 			if n.Kind != runtime.KindShader {
 				continue
@@ -121,7 +121,7 @@ func parse(t testing.TB, src string) *codegen.Kernel {
 	return k
 }
 
-// trial is a launch with host data: what Interpret and the device both get.
+// trial is a launch with host data, the input of Interpret and of the device.
 type trial struct {
 	k       *codegen.Kernel
 	dims    []int64
@@ -224,8 +224,8 @@ func (x *trial) launch(t testing.TB, d *device) *runtime.Launch {
 	return l
 }
 
-// check runs the trial on the device and compares every element of every
-// output with the interpreter, within tol.
+// check runs the trial on the device and compares every element of every output with the
+// interpreter, within tol.
 func (x *trial) check(t testing.TB, d *device, tol ir.Tolerance) *runtime.Launch {
 	t.Helper()
 	l := x.launch(t, d)
@@ -309,7 +309,7 @@ func show(dt ir.DType, b []byte) string {
 	return ir.FormatBits(dt, element(b))
 }
 
-// element is the bits of an element.
+// element returns the bits of an element.
 func element(b []byte) uint64 {
 	var wide [8]byte
 	copy(wide[:], b)

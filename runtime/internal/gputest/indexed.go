@@ -27,9 +27,8 @@ const (
 		"%2 = load 2 : float32\n%3 = dot %1 %2 : float32\nstore 3 %3"
 )
 
-// lookUp is a trial whose indices are moved along by at, and whose table has
-// size elements along the axis, step apart, found at the domain's points by
-// stride.
+// lookUp is a trial whose indices advance by at, and whose table has size elements along the axis,
+// step apart, at the domain's points by stride.
 func lookUp(t testing.TB, src, mode string, dt ir.DType, kept int, dims, at, stride []int64, size, step int64) *trial {
 	t.Helper()
 	src = strings.NewReplacer("MODE", mode, "DT", dt.String()).Replace(src)
@@ -70,8 +69,8 @@ func lookUp(t testing.TB, src, mode string, dt ir.DType, kept int, dims, at, str
 	return x
 }
 
-// testIndexedLoads holds loads through an index, in every mode and by lanes and
-// whole vectors, against the interpreter, also where no binding holds the table.
+// testIndexedLoads compares loads through an index with the interpreter, in every mode and by lanes
+// and whole vectors, also for tables that exceed a binding.
 func testIndexedLoads(t *testing.T) {
 	whole := openDevice(t, runtime.Config{})
 	small := openAs(t, func(i *gpurun.Info) {
@@ -116,7 +115,7 @@ func testIndexedLoads(t *testing.T) {
 				}
 				for name, d := range map[string]*device{"": whole, "/small": small} {
 					if name != "" && (c.src == lookSoftmax || i > 0) {
-						continue // limits cut these as they cut kernels without an index
+						continue // limits cut these like kernels without an index
 					}
 					t.Run(fmt.Sprintf("%s/%s/%v%s", c.name, mode, dt, name), func(t *testing.T) {
 						x := lookUp(t, c.src, mode, dt, c.kept, c.dims, c.at, c.stride, c.size, c.step)
@@ -148,9 +147,9 @@ func testIndexedRowsMoveByVectors(t *testing.T) {
 	}
 }
 
-// testIndexFaults: an index out of range fails its launch and names the least
-// such index; what comes before has run. Vectors that end past the domain do
-// not look at what is there.
+// testIndexFaults: an index out of range fails its launch and the error names the smallest such
+// index; earlier launches have run. Vectors that go past the domain do not check the elements
+// there.
 func testIndexFaults(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, c := range []struct {
@@ -184,7 +183,7 @@ func testIndexFaults(t *testing.T) {
 			for at, v := range c.bad {
 				binary.LittleEndian.PutUint32(x.args[0].Data[4*at:], uint32(v))
 			}
-			// Behind the last index is one that would be a fault.
+			// After the last index is one that would be a fault.
 			x.args[0].Data = append(x.args[0].Data, 0xff, 0xff, 0xff, 0x7f)
 			l := x.launch(t, d)
 			err := d.Run([]runtime.Launch{*first, *l, *first})
@@ -204,9 +203,8 @@ func testIndexFaults(t *testing.T) {
 	}
 }
 
-// testFaultKeepsOperands: a launch that overwrites what one at fault has read,
-// or what it reads itself, does not run. One that overwrites nothing of the
-// kind does not cost a wait of its own.
+// testFaultKeepsOperands: a launch that would overwrite operands of a failing one, or its own
+// operands, does not run. A launch that overwrites no operands needs no extra wait.
 func testFaultKeepsOperands(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	x := lookUp(t, lookKernel, "error", ir.Int32, 1, []int64{8}, []int64{1}, []int64{0}, 300, 1)

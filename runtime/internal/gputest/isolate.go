@@ -22,14 +22,14 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// isolated are the suites that devices in processes of their own pass: of the Device's
-// calls, and programs. MILLRACE_LONG has them pass all.
+// isolated are the suites for devices in other processes: those of the Device's calls, and
+// programs. MILLRACE_LONG runs all suites.
 var isolated = []string{
 	"Copy", "Scalars", "BeyondOneBinding", "Transfers", "Concurrent", "IndexFaults", "Dot", "Closed", "Lost", "LaunchError", "AdapterChoice",
 	"EngineFuses", "EngineChains", "EngineScatterOutOfRange", "EngineWarm", "EngineBundle", "EnginePrograms",
 }
 
-// Isolated runs suites on a device in a process of its own, and faults that end it.
+// Isolated runs suites on a device in another process, and faults that end that process.
 // ServeFaults must have been called when the test binary was initialised.
 func Isolated(t *testing.T, x Target) {
 	here := x
@@ -50,7 +50,7 @@ func Isolated(t *testing.T, x Target) {
 	}
 }
 
-// apart are tests of a device x in a process of its own, beside one here.
+// apart are tests of a device x in another process, next to a device in this one.
 var apart = []struct {
 	name string
 	run  func(t *testing.T, here, x Target)
@@ -60,7 +60,7 @@ var apart = []struct {
 	{"KilledAnyTime", testKilledAnyTime},
 }
 
-// A driver may end its process in any of the Device's calls.
+// driverFault is a driver that ends its process in one of the Device's calls.
 type driverFault struct {
 	name string
 	call func(gpurun.Device) gpurun.Device
@@ -101,7 +101,7 @@ func die(s syscall.Signal) error {
 	return errors.Join(errors.New("it lives"), err)
 }
 
-// ServeFaults makes this process the device of a test, where it was started as one.
+// ServeFaults makes this process the device of a test, if it was started as one.
 func ServeFaults(x Target) {
 	for _, f := range driverFaults {
 		gpuchild.Serve(x.Name+" "+f.name, func(adapter string) (gpurun.Device, error) {
@@ -156,7 +156,7 @@ func (f driverFault) check(t *testing.T, here, x Target) {
 	k.check(t, openDevice(t, runtime.Config{}), ir.Tolerance{})
 }
 
-// children are the processes that this one started, where the system tells.
+// children are the processes that this one started, if the system lists them.
 func children(t *testing.T) (pids []int) {
 	t.Helper()
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
@@ -202,7 +202,7 @@ func openKillable(t *testing.T, x Target) (*millrace.Device, *os.Process) {
 	return nil, nil
 }
 
-// busy gives a device much to do, and returns what is read of it.
+// busy gives a device much work, and reads the result.
 func busy(d *millrace.Device) ([]float32, error) {
 	a := millrace.UniformOn(d, millrace.Float32, 1, 256, 256)
 	for range 200 {
@@ -224,7 +224,7 @@ func testKilled(t *testing.T, here, x Target) {
 		t.Fatal(err)
 	}
 	defer cpu.Close()
-	if _, err := busy(d); err != nil { // and compiled is what it takes
+	if _, err := busy(d); err != nil { // and compiles its kernels
 		t.Fatal(err)
 	}
 	kept := millrace.FromSliceOn(d, []float32{1, 2, 3}).AddScalar(1)
@@ -261,7 +261,7 @@ func testKilled(t *testing.T, here, x Target) {
 			t.Errorf("%s: %v, %v", d.Description(), v, err)
 		}
 	}
-	_ = d.Close() // tells the fault that nobody has seen, if there is one
+	_ = d.Close() // returns the unseen fault, if there is one
 	if err := reopened.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
@@ -272,8 +272,8 @@ func testKilled(t *testing.T, here, x Target) {
 	}
 }
 
-// testKilledAnyTime kills it at any moment, with several goroutines at work: what they
-// get is right or ErrDeviceLost.
+// testKilledAnyTime kills the process at random moments, with several goroutines at work: each
+// result is right or ErrDeviceLost.
 func testKilledAnyTime(t *testing.T, _, x Target) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 8 {

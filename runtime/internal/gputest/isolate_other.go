@@ -4,7 +4,7 @@ package gputest
 
 import "testing"
 
-// apart: no device has a process of its own here.
+// apart is empty: no device has another process here.
 var apart []struct{ name string }
 
 // Isolated needs a Unix system.

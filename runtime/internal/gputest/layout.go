@@ -22,7 +22,7 @@ func (b body) emit(op ir.Op, dt ir.DType, imm uint64, args ...ir.Ref) ir.Ref {
 	return ir.Ref(len(b.k.Body) - 1)
 }
 
-// int32Of turns any value into an int32 without rounding anything.
+// int32Of converts any value to an int32 without rounding.
 func (b body) int32Of(v ir.Ref) ir.Ref {
 	switch dt := b.k.Body[v].DT; dt {
 	case ir.Int32:
@@ -34,7 +34,7 @@ func (b body) int32Of(v ir.Ref) ir.Ref {
 	}
 }
 
-// from turns an int32 into a value of dt.
+// from converts an int32 to a value of dt.
 func (b body) from(dt ir.DType, v ir.Ref) ir.Ref {
 	c := func(bits uint64) ir.Ref { return b.emit(ir.Const, ir.Int32, bits) }
 	switch dt {
@@ -50,8 +50,8 @@ func (b body) from(dt ir.DType, v ir.Ref) ir.Ref {
 
 var layoutTypes = []ir.DType{ir.Int32, ir.Float32, ir.Uint8, ir.Bool}
 
-// randomAccess lays an operand out over dims: permuted, strided, flipped,
-// broadcast, offset, or through stages. It returns the elements it needs.
+// randomAccess lays an operand out over dims: permuted, strided, flipped, broadcast, offset, or
+// through stages. It returns the number of elements that the access needs.
 func randomAccess(rng *rand.Rand, a *runtime.Access, dims []int64, output bool) int64 {
 	order := rng.Perm(len(dims))
 	if rng.IntN(2) == 0 {
@@ -93,7 +93,7 @@ func randomAccess(rng *rand.Rand, a *runtime.Access, dims []int64, output bool) 
 	return bound(a, dims) + 1
 }
 
-// bound is a position that none of an access is above.
+// bound is an upper bound of an access's positions.
 func bound(a *runtime.Access, dims []int64) int64 {
 	top := func(off int64, dims, stride []int64) int64 {
 		for d, n := range dims {
@@ -108,8 +108,7 @@ func bound(a *runtime.Access, dims []int64) int64 {
 	return hi
 }
 
-// randomTrial is a kernel of integer arithmetic, exact everywhere, over random
-// layouts.
+// randomTrial is a kernel of integer arithmetic, which is exact everywhere, over random layouts.
 func randomTrial(rng *rand.Rand) *trial {
 	dims := make([]int64, 1+rng.IntN(4))
 	for i := range dims {
@@ -167,14 +166,14 @@ func randomTrialOver(rng *rand.Rand, dims []int64) *trial {
 	x.fillInputs(rng)
 	for i, o := range k.Operands {
 		if o.Kind == codegen.Output && x.shared[i] == i {
-			x.fill(rng, i) // what is not written must stay
+			x.fill(rng, i) // unwritten elements must not change
 		}
 	}
 	return x
 }
 
-// inPlace lets an output overwrite an input of the same element size, where
-// each point has an element of its own.
+// inPlace lets an output overwrite an input of the same element size, if each point has its own
+// element.
 func inPlace(rng *rand.Rand, x *trial) {
 	for out, o := range x.k.Operands {
 		if o.Kind != codegen.Output || rng.IntN(2) == 0 || out == len(x.k.Operands)-2 {
@@ -198,8 +197,8 @@ func inPlace(rng *rand.Rand, x *trial) {
 	}
 }
 
-// seeds is how many random kernels a test runs: each costs the adapter a
-// compile, so CI runs few.
+// seeds is the number of random kernels of a test: each costs the adapter a compile, so CI runs
+// few.
 func seeds() uint64 {
 	if testing.Short() {
 		return 10
@@ -220,8 +219,8 @@ func testRandomLayouts(t *testing.T) {
 	}
 }
 
-// testRandomSteps runs the same over so many points that a software adapter's invocations
-// take several, as many each or not, and over rows that end within a vector.
+// testRandomSteps runs random kernels over so many points that a software adapter's invocations
+// take several, equally many or not, and over rows that end within a vector.
 func testRandomSteps(t *testing.T) {
 	d := openAs(t, software)
 	several, ragged := 0, 0
@@ -250,8 +249,7 @@ func testRandomSteps(t *testing.T) {
 	}
 }
 
-// testRandomWindows runs the same kernels under limits so small that nearly
-// every launch is cut.
+// testRandomWindows runs the same kernels under limits so small that nearly every launch is cut.
 func testRandomWindows(t *testing.T) {
 	d := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 256), 100 })
 	for seed := range seeds() {

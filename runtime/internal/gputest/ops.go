@@ -14,8 +14,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// special values that arithmetic trips over. Denormals are left out: a GPU may
-// flush them.
+// special values that are difficult for arithmetic. Denormals are left out: a GPU may flush them.
 var special = map[ir.DType][]uint64{
 	ir.Uint8: {0, 1, 2, 7, 8, 127, 128, 255},
 	ir.Int32: {0, 1, 2, 0xffffffff, 0x7fffffff, 0x80000000, 31, 32, 33},
@@ -33,7 +32,7 @@ var special = map[ir.DType][]uint64{
 	ir.BFloat16: {0, 0x8000, 0x3f80, 0xbf80, 0x7f80, 0xff80, 0x7fc0, 0x0080, 0x7f7f, 0x4f00, 0xcf00, 0x437f},
 }
 
-// opValues mixes specials with small and wild values.
+// opValues mixes special values with small and random ones.
 func opValues(rng *rand.Rand, dt ir.DType, data []byte) {
 	size := dt.Size()
 	for i := 0; i+size <= len(data); i += size {
@@ -68,8 +67,8 @@ func opValues(rng *rand.Rand, dt ir.DType, data []byte) {
 	}
 }
 
-// smallDivisors halves exponents of divisors that a GPU may take the quotient by for
-// zero: those above 2^126, whose reciprocal is a denormal.
+// smallDivisors halves exponents of divisors above 2^126: their reciprocals are denormals, and a
+// GPU may compute the quotient as zero.
 func smallDivisors(dt ir.DType, data []byte) {
 	size := dt.Size()
 	for i := 0; i+size <= len(data) && dt.IsFloat(); i += size {
@@ -120,7 +119,7 @@ type signature struct {
 	args []ir.DType
 }
 
-// opSignatures lists the dtypes of a scalar op that this device has.
+// opSignatures lists a scalar op's dtypes that this device has.
 func opSignatures(op ir.Op) (list []signature) {
 	info := op.Info()
 	for d := ir.Bool; d < ir.NumDTypes; d++ {
@@ -153,8 +152,7 @@ func opSignatures(op ir.Op) (list []signature) {
 	return list
 }
 
-// worthShader leaves out what repeats: ops on storage dtypes are other ops
-// between conversions.
+// worthShader leaves out repetitions: ops on storage dtypes are other ops between conversions.
 func worthShader(op ir.Op, s signature) bool {
 	first := s.args[0]
 	switch {
@@ -166,8 +164,8 @@ func worthShader(op ir.Op, s signature) bool {
 	return !first.Storage() && !s.dt.Storage() || kerneltest.StorageOps(op, s.dt) || op == ir.Gelu || op == ir.Pow || op == ir.Normal
 }
 
-// testOps holds every scalar op of the table against the oracle, over vectors
-// and over single points.
+// testOps compares every scalar op of the table with the oracle, over vectors and over single
+// points.
 func testOps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some 300 shaders")

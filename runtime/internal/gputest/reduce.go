@@ -43,7 +43,7 @@ func testReduce(t *testing.T) {
 				}
 				tol := ir.Tolerance{}
 				if k == "sum/float32" {
-					// Sums of numbers around zero: what is lost grows with their size.
+					// Sums of numbers around zero: the error grows with the numbers' size.
 					tol.Abs = 2e-6 * float64(points(c.dims[c.kept:]))
 				}
 				x.check(t, d, tol)
@@ -52,8 +52,8 @@ func testReduce(t *testing.T) {
 	}
 }
 
-// testReduceColumns sums over the outer dim, where neighbouring invocations
-// take neighbouring outputs.
+// testReduceColumns sums over the outer dim, where neighbouring invocations take neighbouring
+// outputs.
 func testReduceColumns(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, n := range []int64{2, 100, colSteps, colSteps + 1, 5*colSteps + 3} {
@@ -95,8 +95,8 @@ func testReduceEmpty(t *testing.T) {
 	x.check(t, d, ir.Tolerance{})
 }
 
-// testReduceRandom runs reductions with stores beside them, over random
-// layouts, whole and under limits that cut nearly every one.
+// testReduceRandom runs reductions with additional stores, over random layouts, whole and under
+// limits that cut nearly every one.
 func testReduceRandom(t *testing.T) {
 	for _, small := range []bool{false, true} {
 		t.Run(fmt.Sprintf("small=%t", small), func(t *testing.T) {
@@ -160,14 +160,14 @@ func randomReduce(rng *rand.Rand) *trial {
 	x.fillInputs(rng)
 	for i, o := range k.Operands {
 		if o.Kind == codegen.Output {
-			x.fill(rng, i) // what is not written must stay
+			x.fill(rng, i) // unwritten elements must not change
 		}
 	}
 	return x
 }
 
-// testPositionNames: the names in a shader are made of numbers, and none of
-// them is one of WGSL's own, as f16 and f32 are (found by random programs).
+// testPositionNames: names in a shader consist of numbers, and none of them is a WGSL keyword, such
+// as f16 and f32 (found by random programs).
 func testPositionNames(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, n := range []int{16, 32} {

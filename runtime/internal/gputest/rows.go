@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// rowShapes are kept and all dims; across has the rows' points apart.
+// rowShapes are kept and all dims; with across, the rows' points are apart in memory.
 var rowShapes = []struct {
 	kept   int
 	dims   []int64
@@ -46,8 +46,8 @@ func (x *trial) transpose() {
 	}
 }
 
-// fillPositiveRows fills the inputs; what they have per row is positive, as what is
-// added below a root has to be.
+// fillPositiveRows fills the inputs; row operands are positive, because they are added below a
+// root.
 func (x *trial) fillPositiveRows(rng *rand.Rand) {
 	x.fillInputs(rng)
 	for i, o := range x.k.Operands {
@@ -60,8 +60,8 @@ func (x *trial) fillPositiveRows(rng *rand.Rand) {
 	}
 }
 
-// testRowKernels: several passes over a row in one dispatch, by workgroups and
-// by single invocations.
+// testRowKernels: several passes over a row in one dispatch, by workgroups and by single
+// invocations.
 func testRowKernels(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for name, src := range map[string]string{"softmax": rowtext.Softmax, "norm": rowtext.Norm} {
@@ -84,7 +84,7 @@ func testRowKernels(t *testing.T) {
 	}
 }
 
-// testRowKernelsShared has rows shared by as many invocations as on a GPU.
+// testRowKernelsShared tests rows shared by as many invocations as on a GPU.
 func testRowKernelsShared(t *testing.T) {
 	d := openAs(t, hardware)
 	for _, dims := range [][]int64{{3, 256}, {5, 700}, {2, 5001}, {3, 16000}} {
@@ -94,8 +94,7 @@ func testRowKernelsShared(t *testing.T) {
 	}
 }
 
-// testRowKernelsCut runs them under limits that one row does not fit, and over
-// rows that are long.
+// testRowKernelsCut runs row kernels under limits below one row, and over long rows.
 func testRowKernelsCut(t *testing.T) {
 	for name, src := range map[string]string{"softmax": rowtext.Softmax, "norm": rowtext.Norm} {
 		for _, c := range []struct {
@@ -122,7 +121,7 @@ func testRowKernelsCut(t *testing.T) {
 	}
 }
 
-// rowOpKernel computes one row op and some work behind it.
+// rowOpKernel computes one row op with ops after it.
 func rowOpKernel(op ir.Op, in, out ir.DType, descending bool) string {
 	text := fmt.Sprintf("in 0 : %v\nout 1 : %v", in, out)
 	if op.Class() == ir.ClassReduce {
@@ -135,8 +134,8 @@ func rowOpKernel(op ir.Op, in, out ir.DType, descending bool) string {
 	return fmt.Sprintf("%s\n%%0 = load 0 : %v\n%%1 = %v %s%%0 : %v\nstore 1 %%1", text, in, op, mode, out)
 }
 
-// testRowOps holds every row op of one operand against the oracle: by
-// workgroups, by single invocations, and where rows are cut.
+// testRowOps compares every row op of one operand with the oracle: by workgroups, by single
+// invocations, and with cut rows.
 func testRowOps(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = 16*max(i.Limits.Align, 256), 4096 })
@@ -185,13 +184,13 @@ func testRowOps(t *testing.T) {
 	}
 }
 
-// fillRow fills operand 0 with values that suit a row op: many equal ones, and
-// where order counts some NaN and zeros of both signs.
+// fillRow fills operand 0 with values for a row op: many equal ones, and if order matters some NaN
+// and zeros of both signs.
 func (x *trial) fillRow(op ir.Op, in ir.DType, dims []int64) {
 	rng := rand.New(rand.NewPCG(uint64(op), uint64(in)))
 	x.fill(rng, 0)
 	data := x.args[0].Data
-	if in == ir.Bool { // all true or all false now and then
+	if in == ir.Bool { // all true or all false in some rows
 		for i := range data {
 			data[i] = byte(rng.IntN(2))
 			if i < int(dims[1]) {
@@ -220,8 +219,7 @@ func (x *trial) fillRow(op ir.Op, in ir.DType, dims []int64) {
 	}
 }
 
-// testSortDescending is over rows that several workgroups sort, and some at
-// once.
+// testSortDescending sorts rows that take several workgroups, and several rows at once.
 func testSortDescending(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, op := range []ir.Op{ir.Sort, ir.ArgSort} {
@@ -237,8 +235,8 @@ func testSortDescending(t *testing.T) {
 	}
 }
 
-// testRowMix has everything in one kernel: a scan behind a reduction, a sort
-// behind a scan, work behind both.
+// testRowMix combines row ops in one kernel: a scan after a reduction, a sort after a scan, ops
+// after both.
 func testRowMix(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, src := range []string{`

@@ -18,22 +18,22 @@ import (
 const (
 	scatterKernel = "in 0 : DT row\nin 1 : int32\nin 2 : DT\nout 3 : DT row\n%0 = load 1 : int32\n%1 = load 2 : DT\n" +
 		"%2 = scatter 0 MODE HOW %0 %1 : DT\nstore 3 %2"
-	// Indices are computed, by a scalar too, and updates looked up in a table.
+	// Indices are computed, also by a scalar, and updates are looked up in a table.
 	scatterMade = "in 0 : DT row\nin 1 : int32\nin 2 : DT\nout 3 : DT row\nscalar 0 : int32\n%0 = load 1 : int32\n%1 = scalar 0 : int32\n" +
 		"%2 = add %0 %1 : int32\n%3 = loadat 2 MODE %0 : DT\n%4 = scatter 0 MODE HOW %2 %3 : DT\nstore 3 %4"
 )
 
-// scatterCase is a scatter of n indices into rows of size elements, one row for
-// every point of kept.
+// scatterCase is a scatter of n indices into rows of size elements, one row for every point of
+// kept.
 type scatterCase struct {
 	kept    []int64
 	n, size int64
-	axis    int  // where the axis lies in memory among the kept dims; len(kept) is innermost
+	axis    int  // position of the axis in memory among the kept dims; len(kept) is innermost
 	same    bool // the indices do not depend on the last kept dim
 	made    bool // scatterMade
 }
 
-// order are strides of dims, dim last moved to position axis.
+// order returns strides of dims, with dim last moved to position axis.
 func order(dims []int64, axis int) (a runtime.Access, n int64) {
 	last := len(dims) - 1
 	at := make([]int, 0, len(dims))
@@ -95,9 +95,8 @@ func (c *scatterCase) trial(t testing.TB, dt ir.DType, mode, how string, inPlace
 	return x
 }
 
-// testScatter holds scatters against the interpreter: in every mode and way to
-// combine, in place and not, whole and cut into dispatches of few points and
-// windows that hold no row.
+// testScatter compares scatters with the interpreter: in every mode and combination, in place and
+// not, whole and cut into dispatches of few points and windows smaller than a row.
 func testScatter(t *testing.T) {
 	whole := openDevice(t, runtime.Config{})
 	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 1024), 100 })
@@ -137,9 +136,9 @@ func testScatter(t *testing.T) {
 	}
 }
 
-// testScatterFault: an index out of range, of the scatter's own or of what is
-// scattered, is found before anything is written, however the launch is cut; the
-// least is told, and neither the launch nor the next one has changed anything.
+// testScatterFault: an index out of range, of the scatter or of its updates, is found before
+// anything is written, however the launch is cut. The error names the smallest one, and neither the
+// launch nor the next one has changed anything.
 func testScatterFault(t *testing.T) {
 	whole := openDevice(t, runtime.Config{})
 	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 1024), 100 })
@@ -182,7 +181,7 @@ func testScatterFault(t *testing.T) {
 	}
 }
 
-// testScatterReach: what reaches beyond its memory is refused.
+// testScatterReach: an access beyond its memory is rejected.
 func testScatterReach(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	c := scatterCase{kept: []int64{4}, n: 3, size: 5}

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// WithoutSubgroups runs all suites without subgroups where the adapter has some: with
-// subgroups in MILLRACE_REQUIRE it must.
+// WithoutSubgroups runs all suites without subgroups if the adapter has some; with subgroups in
+// MILLRACE_REQUIRE it must have them.
 func WithoutSubgroups(t *testing.T, x Target) {
 	g, err := x.Open("")
 	if err != nil {
@@ -30,7 +30,7 @@ func WithoutSubgroups(t *testing.T, x Target) {
 	Run(t, x)
 }
 
-// rowsByOne are kernels of rows that a workgroup has each.
+// rowsByOne are kernels of rows that take one workgroup each.
 func rowsByOne(dt string) map[string]string {
 	list := map[string]string{}
 	for _, op := range []string{"sum", "prod", "max", "min"} {
@@ -45,8 +45,8 @@ func rowsByOne(dt string) map[string]string {
 	return list
 }
 
-// testSubgroups: rows have the same results by subgroups, NaN and zeros of both signs
-// among them, and go over them where the adapter has some, and only there.
+// testSubgroups: rows have the same results by subgroups, also for NaN and zeros of both signs.
+// They use subgroups if, and only if, the adapter has some.
 func testSubgroups(t *testing.T) {
 	for _, kind := range []func(*gpurun.Info){hardware, software} {
 		d := openAs(t, kind)
@@ -58,7 +58,7 @@ func testSubgroups(t *testing.T) {
 				t.Errorf("%s on %s: subgroups are used: %v, want %v", name, d.Caps().Description, got, used)
 			}
 		}
-		types, lengths := []string{"float32"}, []int64{300} // other suites have the rest of what goes another way
+		types, lengths := []string{"float32"}, []int64{300} // other suites cover the dtypes that take another path
 		if used {
 			types, lengths = []string{"float32", "int32", "uint8"}, []int64{300, 4096}
 		}
@@ -92,8 +92,8 @@ func testSubgroups(t *testing.T) {
 	}
 }
 
-// odd makes one row of float32 zeros of both signs and negative numbers, and puts NaN,
-// infinities or both among the others; where products are asked for, near one.
+// odd makes one row of zeros of both signs and negative numbers, and puts NaN, infinities or both
+// into the others; for products, the numbers are near one.
 func (x *trial) odd(rng *rand.Rand, near bool) {
 	data := x.args[0].Data
 	row := len(data) / 3
@@ -114,8 +114,8 @@ func (x *trial) odd(rng *rand.Rand, near bool) {
 	}
 }
 
-// benchRows has 16 MB of rows, by shaders of hardware and of software adapters, by
-// subgroups, where there are some, and without.
+// benchRows times 16 MB of rows by shaders of hardware and of software adapters, with subgroups if
+// there are some, and without.
 func benchRows(b *testing.B) {
 	for name, kind := range map[string]func(*gpurun.Info){"as hardware": hardware, "as software": software} {
 		for _, mode := range []runtime.SubgroupMode{runtime.SubgroupsOff, runtime.SubgroupsOn} {

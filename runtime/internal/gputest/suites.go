@@ -1,6 +1,5 @@
-// Package gputest holds the tests of devices that package gpurun makes: whatever
-// API and language are below, they pass the same suites, run the same random
-// programs, and stay within the same tolerances.
+// Package gputest holds the tests of devices of package gpurun. With every API and language they
+// pass the same suites, run the same random programs, and stay within the same tolerances.
 //
 // Engine part: no compatibility promise; use package millrace.
 package gputest
@@ -15,22 +14,22 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// Target is a driver under test. It is registered under its name.
+// Target is a driver under test, registered under its name.
 type Target struct {
 	Name    string
 	Dialect *shader.Dialect
 	Open    func(adapter string) (gpurun.Device, error)
-	Options string // of the engine's devices, as millrace.Open has them
+	Options string // options of the engine's devices, as in millrace.Open
 
 	Subgroups runtime.SubgroupMode // of all devices
 
-	// Shaders for the tests of the Device itself, which are no kernel's.
-	Double string            // binding 0: words, of which p[0].x are doubled, plus p[0].y
-	Slow   string            // the same binding: p[0].x turns of work for each of 65,536
-	Bad    map[string]string // texts that are none, by what is wrong with them
+	// Shaders for the tests of the Device itself; they belong to no kernel.
+	Double string            // binding 0: words; doubles p[0].x of them and adds p[0].y
+	Slow   string            // the same binding: p[0].x rounds of work for each of 65,536
+	Bad    map[string]string // invalid texts, by their error
 }
 
-// device is what millrace.Open opens a device of the target by.
+// device is the option string with which millrace.Open opens a device of the target.
 func (x Target) device(options ...string) string {
 	if x.Options != "" {
 		options = append(options, x.Options)
@@ -41,7 +40,7 @@ func (x Target) device(options ...string) string {
 	return x.Name + ":" + strings.Join(options, ",")
 }
 
-// under is the target at hand: a test binary has one.
+// under is the current target: a test binary has one.
 var under Target
 
 type suite struct {
@@ -49,7 +48,7 @@ type suite struct {
 	run  func(*testing.T)
 }
 
-// suites are of kernels and of whole programs.
+// suites test kernels and whole programs.
 var suites = []suite{
 	{"Copy", testCopy},
 	{"Scalars", testScalars},
@@ -126,7 +125,7 @@ var suites = []suite{
 	{"EngineFloatPrograms", testEngineFloatPrograms},
 }
 
-// Run runs all suites, each a test of its own.
+// Run runs all suites, each as a subtest.
 func Run(t *testing.T, x Target) {
 	under = x
 	for _, s := range suites {

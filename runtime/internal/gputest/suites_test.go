@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestNothingForgotten: every suite that is written is run.
+// TestNothingForgotten: every suite in the source is run.
 func TestNothingForgotten(t *testing.T) {
 	listed := map[string]bool{}
 	for _, s := range append(suites, contract...) {

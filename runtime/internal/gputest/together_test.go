@@ -14,8 +14,8 @@ import (
 	_ "github.com/millrace-go/millrace/runtime/webgpu"
 )
 
-// TestThreeDevices: a program that uses the CPU, WebGPU and OpenGL at once gets
-// the right values from all of them, also where tensors go from one to the other.
+// TestThreeDevices: a program that uses the CPU, WebGPU and OpenGL at once gets the right values
+// from all of them, also for tensors that move between them.
 func TestThreeDevices(t *testing.T) {
 	var devices []*millrace.Device
 	for _, name := range []string{"cpu", "webgpu", "opengl"} {
@@ -60,7 +60,7 @@ func TestThreeDevices(t *testing.T) {
 			}
 		}
 	}
-	// Around: each device adds to what the one before gave.
+	// In a cycle: each device adds to the result of the previous one.
 	x := millrace.FromSliceOn(devices[0], data, rows, cols)
 	for _, d := range append(devices[1:], devices[0]) {
 		x = x.AddScalar(1).To(d)

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// testChoices holds every choice of launches of each kind against the
-// interpreter, run and tried, and sees that every turn is taken somewhere.
+// testChoices compares every choice of launches of each kind with the interpreter, run and tried,
+// and checks that every turn is used somewhere.
 func testChoices(t *testing.T) {
 	force.SetChoice(0) // small launches have choices, too
 	defer force.SetChoice(-1)
@@ -28,7 +28,7 @@ func testChoices(t *testing.T) {
 		x.matrices(true, false, false)
 		trials[name] = x
 		for i := range x.args {
-			x.args[i].Data = append(x.args[i].Data, make([]byte, 1<<16)...) // whatever the strides reach
+			x.args[i].Data = append(x.args[i].Data, make([]byte, 1<<16)...) // room for all positions that the strides reach
 		}
 	}
 	rng := rand.New(rand.NewPCG(31, 1))

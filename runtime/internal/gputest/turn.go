@@ -13,11 +13,11 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// What shaders say that read operands across in the order of their memory: by
-// squares of a workgroup, and in a loop.
+// turnedText is text that appears in shaders that read operands across in memory order: by squares
+// of a workgroup, and in a loop.
 var turnedText = map[string]string{"squares": "turned", "loops": " end = "}
 
-// turnDevices are an adapter that is hardware, by its word, and one that is not.
+// turnDevices are the adapter as hardware and as software.
 func turnDevices(t *testing.T) map[string]*device {
 	return map[string]*device{"squares": openAs(t, hardware), "loops": openAs(t, software)}
 }
@@ -31,7 +31,7 @@ func (x *trial) layBy(operand int, order ...int) {
 	}
 }
 
-// testTurned reads across what has each dtype, over sizes with ragged ends.
+// testTurned reads operands of each dtype across, over sizes with ragged ends.
 func testTurned(t *testing.T) {
 	devices := turnDevices(t)
 	for _, c := range []struct{ dims, order []int64 }{
@@ -60,8 +60,8 @@ func testTurned(t *testing.T) {
 	}
 }
 
-// testTurnedRandom has random kernels over random layouts, of which many are read
-// across: broadcast, backwards, in place, with positions and several outputs.
+// testTurnedRandom runs random kernels over random layouts, many of which are read across:
+// broadcast, backwards, in place, with positions and several outputs.
 func testTurnedRandom(t *testing.T) {
 	devices := turnDevices(t)
 	found := map[string]int{}
@@ -90,7 +90,7 @@ func testTurnedRandom(t *testing.T) {
 	}
 }
 
-// testTurnedGuarded pads what is read across: guards are of the point, not of the
+// testTurnedGuarded pads operands that are read across: guards depend on the point, not on the
 // place in a square.
 func testTurnedGuarded(t *testing.T) {
 	const src = "in 0 : float32\nindex 1\nout 2 : float32\n%0 = indexlo 1 : uint32\n%1 = const 2 : uint32\n%2 = ge %0 %1 : bool\n" +
@@ -108,8 +108,8 @@ func testTurnedGuarded(t *testing.T) {
 	}
 }
 
-// testTurnedFaults looks up a table at indices that are read across: the least one
-// out of range is told of, and those that only fill a square up are none.
+// testTurnedFaults looks up a table at indices that are read across: the error names the smallest
+// one out of range, and indices that only fill a square are no faults.
 func testTurnedFaults(t *testing.T) {
 	for how, d := range turnDevices(t) {
 		for bad, want := range map[int32]string{-3: "index -3,", 300: "index 300,", 0: ""} {

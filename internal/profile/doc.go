@@ -1,6 +1,6 @@
-// Package profile remembers what a device ran: which launches, how long they took, what
-// else took time, and how much memory there was. Package stream makes a report of it.
+// Package profile records what a device ran: the launches and their times, other work that took
+// time, and the use of memory. Package stream makes a report of it.
 //
-// Launches of a list are timed one by one in a few of its runs only: see Due. Runs before
-// one of these count for what it took.
+// Launches of a list are timed one by one only in a few of its runs: see Due. The runs before a
+// timed run count with its times.
 package profile

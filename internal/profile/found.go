@@ -1,23 +1,23 @@
 package profile
 
-// What a Finding is of.
+// Kinds of findings.
 const (
-	Recomputed = "recomputed" // a result that was not written was read later, and computed again
+	Recomputed = "recomputed" // a result that was not written was read later and recomputed
 	OpByOp     = "op by op"   // a segment whose plan failed ran one op at a time
 )
 
-// Finding is something that made the program slower than it need be.
+// Finding is something that made the program slower than necessary.
 type Finding struct {
 	What  string // one of the constants
 	Of    string // the op
-	Line  string // of the program, as far as known
+	Line  string // of the program, if known
 	Count int64
 }
 
 const maxFindings = 256
 
-// Found counts a finding of that kind, op and line. Past the most kinds of findings that are
-// kept, new ones are counted together, without op and line.
+// Found counts a finding of that kind, op and line. Beyond the largest number of different
+// findings, new ones are counted together, without op and line.
 func (p *Profile) Found(what, of, line string) {
 	if p == nil {
 		return
@@ -31,7 +31,7 @@ func (p *Profile) Found(what, of, line string) {
 	p.found[f]++
 }
 
-// findings lists them, in no order. The lock is held.
+// findings lists the findings in no order. The caller holds the lock.
 func (p *Profile) findings() (list []Finding) {
 	for f, n := range p.found {
 		f.Count = n

@@ -2,27 +2,27 @@ package profile
 
 import "time"
 
-// Point is the memory at a time.
+// Point is the use of memory at one time.
 type Point struct {
 	Time       time.Time
 	Live, Pool int64
 }
 
-// Owner is who has memory.
+// Owner is a user of memory.
 type Owner struct {
 	What, Line   string
 	Count, Bytes int64
 }
 
-// Peak is the most memory that was seen, and who had it.
+// Peak is the largest observed use of memory, with its owners.
 type Peak struct {
 	Time   time.Time
 	Bytes  int64
 	Owners []Owner
 }
 
-// points are what is kept of the memory over time: so many at most, twice as far apart
-// when there would be more.
+// points hold the use of memory over time: a limited number, whose distance doubles when there
+// would be more.
 type points struct {
 	list []Point
 	gap  time.Duration
@@ -31,12 +31,12 @@ type points struct {
 const (
 	maxPoints = 2048
 	firstGap  = time.Millisecond
-	// peakStep is the part by which memory must have grown for its owners to be asked
-	// for again, which takes as long as there are blocks.
+	// peakStep is the fraction by which memory must have grown before the owners are listed again;
+	// listing takes time proportional to the number of blocks.
 	peakStep = 32
 )
 
-// remember notes the memory, if it is time.
+// remember adds a point of memory if it is time.
 func (p *Profile) remember() {
 	if p.Memory == nil {
 		return
@@ -61,7 +61,7 @@ func (p *Profile) remember() {
 	p.mu.Unlock()
 }
 
-// add keeps a point. Of those that lie too near the higher stays, so that no peak is lost.
+// add adds a point. Of points that are too close the higher one stays, which keeps the peaks.
 func (x *points) add(a Point) {
 	if x.gap == 0 {
 		x.gap = firstGap

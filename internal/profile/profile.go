@@ -11,20 +11,20 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Profile is what is known of one device. Its methods may be called by many at a time,
-// those of nil do nothing.
+// Profile is the record of one device. Its methods are safe for concurrent use; those of nil do
+// nothing.
 type Profile struct {
 	Opened time.Time
-	// Memory gives the bytes that are handed out and those kept for reuse.
+	// Memory returns the bytes in use and those kept for reuse.
 	Memory func() (live, pool int64)
-	// Owners gives who has memory now, the largest first.
+	// Owners returns the current users of memory, the largest first.
 	Owners func() []Owner
 
 	mu      sync.Mutex
 	byKey   map[uint64]int
 	byProg  map[runtime.Program]int // to find a key takes printing the kernel
 	kernels []*Kernel
-	left    Kernel            // sums of those for which there was no room
+	left    Kernel            // sums of the kernels beyond the limit
 	choices map[uint64]string // of the tuner, by key
 	lists   map[*List]struct{}
 	spans   []Span // a ring, when it is full
@@ -32,26 +32,26 @@ type Profile struct {
 	dropped int64
 	points  points
 	peak    Peak
-	found   map[Finding]int64 // by what, op and line; their Count is 0
+	found   map[Finding]int64 // by What, Of and Line; the Count of the key is 0
 }
 
-// New is an empty profile that starts now.
+// New makes an empty profile that starts now.
 func New() *Profile {
 	return &Profile{Opened: time.Now(), byKey: map[uint64]int{}, byProg: map[runtime.Program]int{}, choices: map[uint64]string{}, lists: map[*List]struct{}{}, found: map[Finding]int64{}}
 }
 
-// Bounds of what is kept.
+// Bounds of the record.
 const (
 	maxKernels = 4096
 	maxSpans   = 16384
 	maxLists   = 4096
 )
 
-// Kernel is what launches of a kernel cost.
+// Kernel is a kernel with the cost of its launches.
 type Kernel struct {
 	Key         uint64
 	Name, Text  string
-	Choice      string // of the tuner, "" where it made none
+	Choice      string // of the tuner, "" if it made none
 	Runs, Timed int64
 	Nanos       float64 // of all runs
 	Bytes       float64 // of all runs, read and written
@@ -60,8 +60,7 @@ type Kernel struct {
 	counted *codegen.Kernel // the kernel as primitives, whose operations are counted
 }
 
-// List is what is known of a list of launches that runs again and again. The zero List is
-// of one that did not run.
+// List is the record of a list of launches that runs repeatedly. The zero List has not run.
 type List struct {
 	mu      sync.Mutex
 	runs    int64
@@ -71,14 +70,14 @@ type List struct {
 	elsewhere atomic.Int64
 }
 
-// Elsewhere counts a run within another list, which has its times.
+// Elsewhere counts a run as part of another list, which has its times.
 func (l *List) Elsewhere() {
 	if l != nil {
 		l.elsewhere.Add(1)
 	}
 }
 
-// Runs is how often it ran, as a part of others included.
+// Runs is the number of runs, including those as parts of other lists.
 func (l *List) Runs() int64 {
 	if l == nil {
 		return 0
@@ -88,18 +87,18 @@ func (l *List) Runs() int64 {
 	return l.runs + l.elsewhere.Load()
 }
 
-// cost is that of a launch.
+// cost is the cost of a launch.
 type cost struct {
-	kernel              int // its number, -1 where there was no room
+	kernel              int // its index, -1 if beyond the limit
 	nanos, bytes, flops float64
 }
 
-// Every is how many runs lie at most between two that are timed launch by launch.
+// Every is the largest number of runs from one run that is timed launch by launch to the next.
 const Every = 32
 
-// Due reports that the list's next run is to be timed launch by launch. A run of its own
-// for each launch takes away what a device does for a list as a whole, so that it must be
-// rare: the first, the third, the eighth, the sixteenth and then each Every-th.
+// Due reports whether the list's next run should be timed launch by launch. Separate runs of
+// launches prevent a device's optimisations for whole lists, so they must be rare: the first, the
+// third, the eighth, the sixteenth and then each Every-th run.
 func (l *List) Due() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +110,7 @@ func (l *List) Due() bool {
 	}
 }
 
-// Whole tells of a run that was not timed launch by launch.
+// Whole records a run that was not timed launch by launch.
 func (p *Profile) Whole(l *List, row Row, start time.Time, launches int, waited bool) {
 	took := time.Since(start)
 	l.mu.Lock()
@@ -138,15 +137,15 @@ func (p *Profile) Whole(l *List, row Row, start time.Time, launches int, waited 
 	p.remember()
 }
 
-// Launch is one launch of a list, or one chain, that was timed.
+// Launch is a timed launch of a list, or a timed chain.
 type Launch struct {
 	Start time.Time
 	Took  time.Duration
-	First int // in the list
-	N     int // of a chain, else 1
+	First int // index in the list
+	N     int // length of a chain, else 1
 }
 
-// Timed tells of a run of a list each of whose launches was timed.
+// Timed records a run of a list with the time of each launch.
 func (p *Profile) Timed(l *List, row Row, start time.Time, took time.Duration, list []runtime.Launch, elemSize *[ir.NumDTypes]int, timed []Launch) {
 	if p == nil {
 		l.mu.Lock()
@@ -163,7 +162,7 @@ func (p *Profile) Timed(l *List, row Row, start time.Time, took time.Duration, l
 	defer p.remember()
 	defer p.mu.Unlock()
 	l.mu.Lock()
-	runs := l.pending + 1 // those before were hardly slower than this one, unlike the first
+	runs := l.pending + 1 // earlier runs were hardly slower than this one, unlike the first
 	l.runs, l.pending, l.last = l.runs+1, 0, costs
 	l.mu.Unlock()
 	delete(p.lists, l)
@@ -184,7 +183,8 @@ func (p *Profile) Timed(l *List, row Row, start time.Time, took time.Duration, l
 	p.add(costs, runs)
 }
 
-// counted are the launches' kernels as primitives, nil for what is no kernel of the engine.
+// counted returns the launches' kernels as primitives, nil for programs without a kernel of the
+// engine.
 func (p *Profile) counted(list []runtime.Launch) []*codegen.Kernel {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,7 +194,7 @@ func (p *Profile) counted(list []runtime.Launch) []*codegen.Kernel {
 		if !ok {
 			continue
 		}
-		ks[i] = k // where there is no room to keep more, a function counts as one operation
+		ks[i] = k // beyond the limit a function counts as one operation
 		n := p.kernel(list[i].Prog)
 		if n < 0 {
 			continue
@@ -211,8 +211,8 @@ func (p *Profile) counted(list []runtime.Launch) []*codegen.Kernel {
 	return ks
 }
 
-// shares are the costs of launches that took so long together: by how much they move and
-// compute.
+// shares divides the time of launches that ran together, in proportion to their bytes and
+// operations.
 func shares(list []runtime.Launch, counted []*codegen.Kernel, elemSize *[ir.NumDTypes]int, took time.Duration) []cost {
 	costs := make([]cost, len(list))
 	sum := 0.0
@@ -236,7 +236,7 @@ func shares(list []runtime.Launch, counted []*codegen.Kernel, elemSize *[ir.NumD
 	return costs
 }
 
-// add counts so many runs. The lock is held.
+// add counts runs. The caller holds the lock.
 func (p *Profile) add(costs []cost, runs int64) {
 	if runs == 0 {
 		return
@@ -254,7 +254,8 @@ func (p *Profile) add(costs []cost, runs int64) {
 	}
 }
 
-// kernel is the number of a program's kernel, -1 where there is no room. The lock is held.
+// kernel returns the index of a program's kernel, -1 if beyond the limit. The caller holds the
+// lock.
 func (p *Profile) kernel(prog runtime.Program) int {
 	if i, ok := p.byProg[prog]; ok {
 		return i
@@ -274,13 +275,13 @@ func (p *Profile) kernel(prog runtime.Program) int {
 		p.kernels = append(p.kernels, &Kernel{Key: key, Name: k.Name(), Text: k.String()})
 	}
 	if len(p.byProg) == maxKernels {
-		clear(p.byProg) // nobody else may have them any more
+		clear(p.byProg) // other users may have dropped these programs
 	}
 	p.byProg[prog] = i
 	return i
 }
 
-// Chose tells what the tuner has a kernel run by from now on, at some sizes.
+// Chose records the tuner's choice for a kernel, from now on, at some sizes.
 func (p *Profile) Chose(key uint64, candidate string) {
 	if p == nil {
 		return
@@ -292,7 +293,7 @@ func (p *Profile) Chose(key uint64, candidate string) {
 	}
 }
 
-// settle counts the runs that wait for it. The lock is held.
+// settle counts the pending runs. The caller holds the lock.
 func (p *Profile) settle() {
 	for l := range p.lists {
 		l.mu.Lock()
@@ -303,9 +304,8 @@ func (p *Profile) settle() {
 	clear(p.lists)
 }
 
-// Work is how long all launches took, and which share of that they would have taken at
-// least, each at the nearer of two roofs: operations and bytes a second. The share is 0
-// where a roof is not known.
+// Work returns the time of all launches, and the share of it that they would take at least, each at
+// the nearer of two roofs: operations and bytes per second. The share is 0 if a roof is not known.
 func (p *Profile) Work(flops, bytes float64) (took time.Duration, share float64) {
 	if p == nil {
 		return 0, 0
@@ -326,18 +326,18 @@ func (p *Profile) Work(flops, bytes float64) (took time.Duration, share float64)
 	return time.Duration(sum), share
 }
 
-// State is a copy of what a profile knows.
+// State is a copy of a profile's data.
 type State struct {
-	Kernels []Kernel // in the order of their first launches; spans name them by number
-	Left    Kernel   // sums of those for which there was no room
+	Kernels []Kernel // in the order of their first launches; spans refer to them by index
+	Left    Kernel   // sums of the kernels beyond the limit
 	Spans   []Span   // in the order of their ends
-	Dropped int64    // spans that are not there any more
+	Dropped int64    // number of spans that were overwritten
 	Points  []Point
 	Peak    Peak
 	Found   []Finding
 }
 
-// State copies it.
+// State copies the profile's data.
 func (p *Profile) State() State {
 	p.remember()
 	p.mu.Lock()

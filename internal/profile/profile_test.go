@@ -15,7 +15,7 @@ type program struct{ k *codegen.Kernel }
 
 func (p program) Kernel() runtime.Kernel { return p.k }
 
-// launchOf is a launch of a kernel that adds so many scalars to its operand.
+// launchOf is a launch of a kernel that adds adds scalars to its operand.
 func launchOf(adds int, points int64) runtime.Launch {
 	k := &codegen.Kernel{
 		Operands: []codegen.Operand{{Kind: codegen.Input, DT: ir.Float32}, {Kind: codegen.Output, DT: ir.Float32}},
@@ -37,7 +37,7 @@ var sizes = func() (s [ir.NumDTypes]int) {
 	return s
 }()
 
-// run has a list run so often; launch i takes a nanosecond for each of took[i].
+// run runs a list times times; launch i takes took[i] nanoseconds.
 func run(p *Profile, l *List, list []runtime.Launch, took []int, times int) (timed []int64) {
 	for range times {
 		start := time.Now()
@@ -57,8 +57,8 @@ func run(p *Profile, l *List, list []runtime.Launch, took []int, times int) (tim
 	return timed
 }
 
-// Runs are timed rarely, and count for what the next timed one took; those since then,
-// for what that did.
+// TestSampling: runs are timed rarely, and count with the times of the next timed run; runs since
+// then count with those of the last.
 func TestSampling(t *testing.T) {
 	p, l := New(), new(List)
 	list := []runtime.Launch{launchOf(1, 100), launchOf(3, 50)}
@@ -76,7 +76,7 @@ func TestSampling(t *testing.T) {
 			t.Errorf("kernel %d: %+v, want %+v", i, got, want)
 		}
 	}
-	took, share := p.Work(1e9, 1e9) // a nanosecond an operation or byte
+	took, share := p.Work(1e9, 1e9) // a nanosecond for each operation or byte
 	if took != 2100 || math.Abs(share-(70*800+70*400)/2100.) > 1e-9 {
 		t.Errorf("took %d, share %g", took, share)
 	}
@@ -85,7 +85,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// Launches of a chain share its time by what they move and compute.
+// TestChainShares: launches of a chain share its time in proportion to their bytes and operations.
 func TestChainShares(t *testing.T) {
 	p := New()
 	list := []runtime.Launch{launchOf(1, 100), launchOf(3, 50)}
@@ -96,7 +96,7 @@ func TestChainShares(t *testing.T) {
 	}
 }
 
-// Whatever a program does, a profile stays small, and says what it dropped.
+// TestBounds: in every program a profile stays small, and counts what it dropped.
 func TestBounds(t *testing.T) {
 	p := New()
 	for i := range maxKernels + 100 {
@@ -116,7 +116,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Points of memory are thinned out, and never the highest.
+// TestMemoryPoints: points of memory are thinned out, but never the highest.
 func TestMemoryPoints(t *testing.T) {
 	var x points
 	start := time.Now()
@@ -136,7 +136,7 @@ func TestMemoryPoints(t *testing.T) {
 	}
 }
 
-// A nil profile does nothing.
+// TestNil: a nil profile does nothing.
 func TestNil(t *testing.T) {
 	var p *Profile
 	p.Tell(Span{})

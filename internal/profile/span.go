@@ -2,7 +2,7 @@ package profile
 
 import "time"
 
-// Row is where a span is on a time line: a stream by its number, or one of those below.
+// Row is a row of the time line: a stream by its number, or one of the rows below.
 type Row uint64
 
 // Rows that are no stream.
@@ -14,13 +14,13 @@ const (
 	RowFault
 )
 
-// Kind is what a Span is of.
+// Kind is the kind of a Span.
 type Kind uint8
 
 const (
-	Segment  Kind = iota // planned, bound and handed over to run
+	Segment  Kind = iota // planned, bound and submitted
 	Run                  // launches of a list
-	LaunchOf             // one of these
+	LaunchOf             // one of them
 	Explore
 	Compile
 	Tune
@@ -35,7 +35,7 @@ type Span struct {
 	Start time.Time
 	Took  time.Duration
 	Of    int    // LaunchOf, Compile, Tune: the kernel's number, -1 for none; Segment, Explore: ops; Run: launches
-	Key   uint64 // Compile, Tune: of the kernel, which may run later only
+	Key   uint64 // Compile, Tune: key of the kernel, which may run only later
 	Note  string
 }
 
@@ -49,7 +49,7 @@ func (p *Profile) Tell(s Span) {
 	p.span(s)
 }
 
-// span adds one, in the place of the oldest where there are too many. The lock is held.
+// span adds a span; a full ring loses the oldest. The caller holds the lock.
 func (p *Profile) span(s Span) {
 	if len(p.spans) < maxSpans {
 		p.spans = append(p.spans, s)
@@ -60,7 +60,7 @@ func (p *Profile) span(s Span) {
 	p.dropped++
 }
 
-// Kernel is the number of the kernel with that key, -1 where none has run.
+// Kernel returns the index of the kernel with that key, -1 if none has run.
 func (s *State) Kernel(key uint64) int {
 	for i := range s.Kernels {
 		if s.Kernels[i].Key == key {

@@ -13,7 +13,7 @@ import (
 
 var pictures = flag.String("pictures", "", "folder that keeps the pictures of pages; by default they are thrown away")
 
-// TestBrowser does with a page in Chromium what a user does.
+// TestBrowser operates a page in Chromium as a user does.
 func TestBrowser(t *testing.T) {
 	file := write(t, sample(3000))
 	for _, scheme := range []struct {
@@ -43,7 +43,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// quiet fails where the page complained.
+// quiet fails if the page reported an error.
 func quiet(t *testing.T, b *browser) {
 	t.Helper()
 	for _, c := range b.complaints() {
@@ -51,7 +51,7 @@ func quiet(t *testing.T, b *browser) {
 	}
 }
 
-// looks takes a picture, which must not be empty and must have the ground of its scheme.
+// looks takes a picture, which must not be empty and must have the background of its color scheme.
 func looks(t *testing.T, b *browser, name string, dark bool) {
 	t.Helper()
 	folder := *pictures
@@ -86,8 +86,8 @@ func looks(t *testing.T, b *browser, name string, dark bool) {
 	}
 }
 
-// saysItAll looks for what a reader needs before anything is clicked: the kernels on the
-// first screen, how old the page is and what it lacks, and what was slow for no reason.
+// saysItAll checks what a reader sees without a click: the kernels on the first screen, the page's
+// age and omissions, and the findings.
 func saysItAll(t *testing.T, b *browser) {
 	t.Helper()
 	var top float64
@@ -171,7 +171,7 @@ func timelineMoves(t *testing.T, b *browser) {
 	if now := stretch(); now != whole {
 		t.Errorf("All shows %v of %v", now, whole)
 	}
-	// A stretch of the overview, which is the canvas' top.
+	// Select a range of the overview, at the top of the canvas.
 	var up int
 	b.eval("return 13 - Math.round(document.querySelector(arguments[0]).offsetHeight / 2)", &up, canvas)
 	b.pointer(canvas, true, [2]int{-100, up}, [2]int{0, up}, [2]int{100, up})
@@ -179,7 +179,7 @@ func timelineMoves(t *testing.T, b *browser) {
 		t.Errorf("a stretch of the overview shows %v of %v", now, whole)
 	}
 	b.click("[aria-label='Show the whole time']")
-	// A launch under the pointer says what it is, and opens its kernel.
+	// A launch under the pointer shows its data, and opens its kernel.
 	for range 6 {
 		b.press(canvas, "+")
 	}
@@ -231,8 +231,8 @@ func tableSorts(t *testing.T, b *browser) {
 	}
 }
 
-// TestBrowserStates opens pages of devices that did nothing, of times that were not
-// collected, and of texts that try to be markup.
+// TestBrowserStates opens pages of devices without work, without collected times, and with texts
+// that contain markup.
 func TestBrowserStates(t *testing.T) {
 	b := start(t, false, 600, 900)
 	untimed := sample(200)
@@ -282,7 +282,7 @@ func TestBrowserStates(t *testing.T) {
 	}
 }
 
-// TestBrowserMany: a page as large as pages get shows at once.
+// TestBrowserMany: a page of the largest size is shown at once.
 func TestBrowserMany(t *testing.T) {
 	b := start(t, false, 1200, 900)
 	b.open(write(t, sample(10000)))

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// spansKept is how many spans stay while plans and kernels can still be left out.
+// spansKept is the number of spans that stay while plans and kernels can still be left out.
 const spansKept = 1000
 
-// encode is the report as JSON, of at most limit bytes if what may be left out suffices
-// for that: the longest sources first, then the oldest spans, then the plans that ran least
-// and the kernels that took least.
+// encode returns the report as JSON, of at most limit bytes if leaving out parts achieves that: the
+// longest sources first, then the oldest spans, then the plans with the fewest runs and the kernels
+// with the least time.
 func encode(r *Report, limit int) ([]byte, error) {
 	c := clean(r)
 	f := fitter{r: c}
@@ -24,7 +24,7 @@ func encode(r *Report, limit int) ([]byte, error) {
 		if f.over = len(data) - limit; f.over <= 0 {
 			return data, nil
 		}
-		// A counter of what is left out may be some digits longer than 0 was.
+		// A counter of omissions may be some digits longer than 0 was.
 		f.over += 80 * len(c.Devices)
 		stage(&f)
 		if f.err != nil {
@@ -34,14 +34,14 @@ func encode(r *Report, limit int) ([]byte, error) {
 	return marshal(c)
 }
 
-// A fitter leaves out what is over, in bytes of JSON.
+// A fitter leaves out parts until over, in bytes of JSON, is gone.
 type fitter struct {
 	r    *Report
 	over int
 	err  error
 }
 
-// size is what a value and a comma take.
+// size is the size of a value and a comma.
 func (f *fitter) size(v any) int {
 	data, err := marshal(v)
 	if err != nil {
@@ -80,7 +80,7 @@ func (f *fitter) sources() {
 func (f *fitter) someSpans() { f.spans(spansKept) }
 func (f *fitter) allSpans()  { f.spans(0) }
 
-// spans leaves out the oldest of the device that has most of them, down to keep for each.
+// spans leaves out the oldest spans of the device with the most, down to keep for each.
 func (f *fitter) spans(keep int) {
 	for f.over > 0 {
 		var d *Device
@@ -125,7 +125,7 @@ func (f *fitter) plans() {
 	}
 }
 
-// kernels leaves out the last, which took least; who refers to them refers to none.
+// kernels leaves out the last ones, which took least; references to them become -1.
 func (f *fitter) kernels() {
 	for i := range f.r.Devices {
 		d := &f.r.Devices[i]
@@ -151,7 +151,7 @@ func (f *fitter) kernels() {
 	}
 }
 
-// points leaves out every second point of memory, but never the highest of a pair.
+// points leaves out every second point of memory, but keeps the higher of each pair.
 func (f *fitter) points() {
 	for i := range f.r.Devices {
 		d := &f.r.Devices[i]
@@ -170,8 +170,8 @@ func (f *fitter) points() {
 	}
 }
 
-// clean is a copy that can be written as JSON and left parts out of: floats that are no
-// number are 0, times are rounded to nanoseconds, years have four digits.
+// clean makes a copy that can be written as JSON and shortened: NaN and infinite floats become 0,
+// times are rounded to nanoseconds, years have four digits.
 func clean(r *Report) *Report {
 	c := *r
 	year(&c.Made)

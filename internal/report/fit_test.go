@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// large is so many launches of 400 kernels, whose sources have up to 400 times so many lines.
+// large is a report of launches of 400 kernels; their sources have up to 400 times lines lines.
 func large(launches, lines int) *Report {
 	r := sample(launches)
 	d := &r.Devices[0]
@@ -53,8 +53,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestFitStages goes down to less than the page itself takes: what is left out and what is
-// there are all that there was, and one kind goes after the other.
+// TestFitStages shrinks a report to less than the size of the page itself: the parts left out and
+// the remaining ones add up to all, and one kind is left out after the other.
 func TestFitStages(t *testing.T) {
 	before := large(2000, 1)
 	was := &before.Devices[0]

@@ -1,6 +1,6 @@
-// Package report is the page that shows what devices ran: one HTML file without
-// references to others. It knows nothing of the engine: what there is to show is a
-// Report, which package millrace fills.
+// Package report writes the page that shows what devices ran: one HTML file without references to
+// other files. It does not depend on the engine: its input is a Report, which package millrace
+// fills.
 package report
 
 import (
@@ -9,48 +9,48 @@ import (
 	"time"
 )
 
-// Report is what one page shows.
+// Report is the content of one page.
 type Report struct {
 	Made    time.Time `json:"made"`
-	Program string    `json:"program"` // main module and version, as far as known
+	Program string    `json:"program"` // main module and version, if known
 	Go      string    `json:"go"`      // go1.26 linux/amd64
-	Machine string    `json:"machine"` // processor, as far as known
-	Every   float64   `json:"every"`   // seconds between two writings of a page that is written again and again, 0 for one that is not
+	Machine string    `json:"machine"` // processor, if known
+	Every   float64   `json:"every"`   // seconds between two writes of a page that is rewritten, else 0
 	Devices []Device  `json:"devices"`
 
-	DevicesLeft int `json:"devicesLeft"` // closed ones that are left out
+	DevicesLeft int `json:"devicesLeft"` // number of closed devices left out
 }
 
-// Device is one device, from when it was opened. Times are microseconds since then.
+// Device is one device. Times are microseconds since it was opened.
 type Device struct {
 	Name        string    `json:"name"`        // "cpu"
 	Description string    `json:"description"` // adapter or instruction set
 	Opened      time.Time `json:"opened"`
-	Now         float64   `json:"now"` // when the page was made
+	Now         float64   `json:"now"` // time of the page
 	Closed      bool      `json:"closed"`
-	Sampled     string    `json:"sampled"` // which launches are timed one by one, in a sentence
+	Sampled     string    `json:"sampled"` // a sentence that says which launches are timed one by one
 
-	// Peaks, 0 where they are not known.
-	Flops float64 `json:"flops"` // floating-point operations a second, two for a multiply-add
-	Bytes float64 `json:"bytes"` // a second, read and written
+	// Peaks, 0 if not known.
+	Flops float64 `json:"flops"` // floating-point operations per second; a multiply-add counts as two
+	Bytes float64 `json:"bytes"` // bytes per second, read and written
 
 	Counters []Counter `json:"counters"`
 	Plans    []Plan    `json:"plans"`
-	Kernels  []Kernel  `json:"kernels"`  // those that took longest first
+	Kernels  []Kernel  `json:"kernels"`  // longest total time first
 	Rows     []string  `json:"rows"`     // of the time line: "stream 1", "exploration", ...
 	Spans    []Span    `json:"spans"`    // in the order of their ends
-	Findings []Finding `json:"findings"` // what made the program slower than it need be, the costliest first
+	Findings []Finding `json:"findings"` // what made the program slower than necessary, the most frequent first
 	Memory   []Point   `json:"memory"`
 	Peak     Peak      `json:"peak"`
 
-	Launch float64 `json:"launch"` // µs that a launch takes beside its kernel, as far as known
+	Launch float64 `json:"launch"` // µs of a launch besides its kernel, if known
 
-	// What is left out, counted.
+	// Numbers of omitted parts.
 	SpansLeft   int64 `json:"spansLeft"`
 	PlansLeft   int64 `json:"plansLeft"`
 	KernelsLeft int64 `json:"kernelsLeft"`
-	RunsLeft    int64 `json:"runsLeft"`    // launches of kernels that are left out
-	SourcesLeft int64 `json:"sourcesLeft"` // texts that are too long for the page
+	RunsLeft    int64 `json:"runsLeft"`    // launches of omitted kernels
+	SourcesLeft int64 `json:"sourcesLeft"` // texts too long for the page
 }
 
 // Counter is a counter of Stats.
@@ -60,58 +60,59 @@ type Counter struct {
 	Value int64  `json:"value"`
 }
 
-// Finding is something that took time for nothing, and what to do about it.
+// Finding is a waste of time, with advice.
 type Finding struct {
 	What  string `json:"what"` // "recomputed", "interpreted", "op by op"
 	Of    string `json:"of"`   // the op or the kernel
-	Line  string `json:"line"` // file:line of the program, as far as known
+	Line  string `json:"line"` // file:line of the program, if known
 	Count int64  `json:"count"`
 }
 
-// SortFindings puts the most frequent first, and equal counts in an order of their own.
+// SortFindings sorts by count, largest first, and equal counts by the other fields.
 func SortFindings(list []Finding) {
 	slices.SortFunc(list, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Of, b.Of))
 	})
 }
 
-// Plan is one segment and how it is run.
+// Plan is one segment with its plan.
 type Plan struct {
 	Segment string `json:"segment"` // text form of the ops
 	Text    string `json:"text"`    // text form of the plan
 	Mode    string `json:"mode"`    // "best", "greedy" or "unfused"
 	Ops     int    `json:"ops"`
 	Runs    int64  `json:"runs"`
-	Kernels []int  `json:"kernels"` // indices into Device.Kernels; -1 for one that is left out
-	// Refused says what was not fused, and why: "kernels 0 and 1: ... (would save 4096 bytes)".
+	Kernels []int  `json:"kernels"` // indices into Device.Kernels; -1 for an omitted one
+	// Refused lists kernels that were not fused, with reasons: "kernels 0 and 1: ... (would save
+	// 4096 bytes)".
 	Refused []string `json:"refused"`
-	Tuning  string   `json:"tuning"` // what the tuner timed, "" for nothing
-	Lines   []string `json:"lines"`  // file:line of the program per op, as far as known
+	Tuning  string   `json:"tuning"` // timings of the tuner, "" for none
+	Lines   []string `json:"lines"`  // file:line of the program per op, if known
 }
 
-// Kernel is one kernel and what its launches cost.
+// Kernel is one kernel with the cost of its launches.
 type Kernel struct {
 	Key     string   `json:"key"`  // in hex
-	Name    string   `json:"name"` // short, of its ops: "mul+add+tanh", "sum", "contraction"
+	Name    string   `json:"name"` // short, made of its ops: "mul+add+tanh", "sum", "contraction"
 	Ops     string   `json:"ops"`  // canonical text
 	Runs    int64    `json:"runs"`
-	Timed   int64    `json:"timed"`  // of these, launches that were timed
-	Micros  float64  `json:"micros"` // of all runs, by what the timed ones took
-	Bytes   float64  `json:"bytes"`  // read and written by a run, mean
-	Flops   float64  `json:"flops"`  // floating-point operations of a run, mean
+	Timed   int64    `json:"timed"`  // number of timed launches
+	Micros  float64  `json:"micros"` // of all runs, estimated from the timed ones
+	Bytes   float64  `json:"bytes"`  // bytes read and written per run, mean
+	Flops   float64  `json:"flops"`  // floating-point operations per run, mean
 	Tier    string   `json:"tier"`   // of the newest variant
-	Choice  string   `json:"choice"` // of the tuner, "" for the device's own
+	Choice  string   `json:"choice"` // of the tuner, "" for the device's default
 	Sources []Source `json:"sources"`
 }
 
-// Source is code that was made for a kernel.
+// Source is generated code of a kernel.
 type Source struct {
 	Tier  string `json:"tier"`  // "tier 1 avx2", "wgsl", "glsl"
-	Class string `json:"class"` // of operands that it is for
-	Text  string `json:"text"`  // "" where it is left out
+	Class string `json:"class"` // class of operands that it is for
+	Text  string `json:"text"`  // "" if omitted
 }
 
-// Span is something that took time. Kernel spans lie within a run's, in its row.
+// Span is something that took time. Kernel spans are within the span of a run, in its row.
 type Span struct {
 	Row   int     `json:"r"` // index into Device.Rows
 	Kind  Kind    `json:"k"`
@@ -121,38 +122,38 @@ type Span struct {
 	Note  string  `json:"n,omitempty"`
 }
 
-// Kind is what a Span is of.
+// Kind is the kind of a Span.
 type Kind int
 
 const (
-	Segment Kind = iota // planned, bound and handed over to run
+	Segment Kind = iota // planned, bound and submitted
 	Run                 // launches of a plan, or of a recording, run
-	Launch              // one launch of these
+	Launch              // one of these launches
 	Explore             // a plan was made
 	Compile             // a kernel was compiled
 	Tune                // a way to run a kernel was timed
-	Cache               // the cache on disk was asked, or written to
+	Cache               // a read or write of the cache on disk
 	Fault               // an instant
 )
 
-// Point is the memory at a time.
+// Point is the use of memory at one time.
 type Point struct {
 	Time float64 `json:"t"` // µs
-	Live int64   `json:"l"` // bytes handed out
+	Live int64   `json:"l"` // bytes in use
 	Pool int64   `json:"p"` // bytes kept for reuse
 }
 
-// Peak is the most that was handed out at a time, and to whom.
+// Peak is the largest use of memory at one time, with its owners.
 type Peak struct {
 	Time   float64 `json:"t"` // µs
 	Bytes  int64   `json:"b"`
 	Owners []Owner `json:"owners"` // the largest first
 }
 
-// Owner is who has memory.
+// Owner is a user of memory.
 type Owner struct {
 	What  string `json:"what"` // "%12 f32[32,512] of plan 3", "data of the program"
-	Line  string `json:"line"` // file:line of the program, as far as known
+	Line  string `json:"line"` // file:line of the program, if known
 	Count int    `json:"count"`
 	Bytes int64  `json:"bytes"`
 }

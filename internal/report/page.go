@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Limit is how large a page is at most, in bytes, as long as what cannot be left out allows
-// it: a browser shows such a page at once, and it can be sent by mail.
+// Limit is the largest size of a page in bytes, unless the parts that cannot be left out are
+// larger. A browser shows such a page at once, and it can be sent by mail.
 const Limit = 3_000_000
 
-// The page's parts. They are put into one another by name and not by package
-// html/template, which calls methods by name: the linker would keep every exported method
-// of every program that imports this.
+// The page's parts. They are combined by string replacement and not by package html/template, which
+// calls methods by name: the linker would then keep every exported method of every program that
+// imports this package.
 //
 //go:embed page.html page.css *.js
 var parts embed.FS
@@ -22,8 +22,8 @@ var parts embed.FS
 // scripts are concatenated in this order, in one function.
 var scripts = []string{"dom.js", "format.js", "derive.js", "timeline.js", "lanes.js", "plans.js", "kernels.js", "findings.js", "roofline.js", "memory.js", "counters.js", "page.js"}
 
-// Write writes the page. What is too much for a page of Limit bytes is left out, and
-// counted on it. The report is not changed; two pages of one report are the same.
+// Write writes the page. Parts that exceed Limit are left out and counted on the page. The report
+// is not changed; two pages of one report are the same.
 func Write(w io.Writer, r *Report) error {
 	page, err := build(r, Limit)
 	if err != nil {
@@ -50,7 +50,7 @@ func build(r *Report, limit int) ([]byte, error) {
 	return append(append(append(page, shell[0]...), data...), shell[1]...), nil
 }
 
-// frame is the page before its data and after it.
+// frame returns the page before its data and after it.
 func frame() (halves [2]string, err error) {
 	var js strings.Builder
 	js.WriteString("(() => {\n'use strict';\n")
@@ -78,7 +78,7 @@ func frame() (halves [2]string, err error) {
 	return [2]string{before, after}, nil
 }
 
-// marshal is JSON that no HTML parser takes for the end of a script or for a comment:
-// encoding/json writes <, > and & as \u003c and so on, and so the two line separators that
-// JavaScript once took for line ends. Bytes that are not UTF-8 become U+FFFD.
+// marshal returns JSON that no HTML parser takes for the end of a script or for a comment:
+// encoding/json writes <, > and & as \u003c and so on, and likewise the two line separators that
+// older JavaScript took for line ends. Invalid UTF-8 becomes U+FFFD.
 func marshal(v any) ([]byte, error) { return json.Marshal(v) }

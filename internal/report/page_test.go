@@ -23,7 +23,7 @@ func mustWrite(t *testing.T, r *Report) string {
 	return b.String()
 }
 
-// dataOf is the text of a page's data, as an HTML parser finds its end.
+// dataOf returns the text of a page's data; it finds the end as an HTML parser does.
 func dataOf(t *testing.T, page string) string {
 	t.Helper()
 	_, after, ok := strings.Cut(page, `<script type="application/json" id="data">`)
@@ -43,7 +43,7 @@ func read(t *testing.T, page string) *Report {
 	return &r
 }
 
-// TestWhole: the page refers to nothing, and has in it what the report has.
+// TestWhole: the page refers to no other file, and contains all of the report.
 func TestWhole(t *testing.T) {
 	r := sample(500)
 	page := mustWrite(t, r)
@@ -51,7 +51,7 @@ func TestWhole(t *testing.T) {
 		t.Error("the data is not the report")
 	}
 	shell := strings.Replace(page, dataOf(t, page), "", 1)
-	shell = strings.ReplaceAll(shell, "'http://www.w3.org/2000/svg'", "") // a name, not a place
+	shell = strings.ReplaceAll(shell, "'http://www.w3.org/2000/svg'", "") // a name, not an address
 	if bad := regexp.MustCompile(`(?i)https?:|//[a-z]+\.|\bsrc=|@import|url\((?:[^#]|$)|\bimport\b|fetch\(|XMLHttp|WebSocket|eval\(|innerHTML|outerHTML|insertAdjacent`).FindString(shell); bad != "" {
 		t.Errorf("the page has %q", bad)
 	}
@@ -72,7 +72,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestScripts: none is forgotten.
+// TestScripts: no script is forgotten.
 func TestScripts(t *testing.T) {
 	files, err := fs.Glob(parts, "*.js")
 	if err != nil {
@@ -100,7 +100,7 @@ func hostileReport() *Report {
 	return &Report{Program: s(0), Go: s(1), Machine: s(2), Devices: []Device{d}}
 }
 
-// TestHostile: no text ends the data, and all come out as they went in.
+// TestHostile: no text ends the data, and all texts are unchanged.
 func TestHostile(t *testing.T) {
 	r := hostileReport()
 	page := mustWrite(t, r)
@@ -121,7 +121,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestNoNumbers: what JSON has no words for is 0.
+// TestNoNumbers: numbers that JSON cannot express become 0.
 func TestNoNumbers(t *testing.T) {
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		r := &Report{Made: time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC), Devices: []Device{{
@@ -138,7 +138,7 @@ func TestNoNumbers(t *testing.T) {
 	}
 }
 
-// TestTwice: writing changes nothing, neither the report nor the next page.
+// TestTwice: writing changes neither the report nor the next page.
 func TestTwice(t *testing.T) {
 	r, same := large(10000, 6), large(10000, 6)
 	first := mustWrite(t, r)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What kernels of a small transformer are like: name, bytes and operations of a run, µs.
+// sampleKernels are kernels of a small transformer: name, bytes and operations of a run, µs.
 var sampleKernels = []struct {
 	name         string
 	bytes, flops float64
@@ -29,8 +29,8 @@ var sampleKernels = []struct {
 	{"cumsum", 1e3, 256, 2, "tier 0, interpreted", ""},
 }
 
-// sample is a report as a program of two devices would make it, the second of which has
-// done little. It is the same every time.
+// sample is the report of a program with two devices, the second of which has done little. It is
+// the same every time.
 func sample(launches int) *Report {
 	opened := time.Date(2026, 11, 26, 9, 30, 12, 0, time.UTC)
 	r := &Report{Every: 4, DevicesLeft: 3, Made: opened.Add(time.Minute), Program: "example.org/gpt v0.3.1", Go: "go1.26 linux/amd64", Machine: "AMD EPYC 7B13, 2 cores"}
@@ -121,7 +121,7 @@ func sampleDevice(launches int, opened time.Time) Device {
 	}
 	span(0, Fault, t*0.7, 0, -1, "index 70 is out of range of 64 (gpt.go:41)")
 	d.Now = t + 2000
-	d.Launch = 1.8 // the cumsum takes about that long, whatever it computes
+	d.Launch = 1.8 // the cumsum takes about that long for any size
 	d.SpansLeft, d.RunsLeft = 1234, 9
 	d.Findings = []Finding{
 		{"interpreted", "transpose", "gpt.go:30", 61}, {"recomputed", "mul %3 %4 : float32(64,128)", "gpt.go:77", 12},

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// A browser is a headless Chromium, by chromedriver's WebDriver protocol.
+// A browser is a headless Chromium, controlled by chromedriver's WebDriver protocol.
 type browser struct {
 	t       *testing.T
 	session string // its address
@@ -26,8 +26,8 @@ type browser struct {
 
 var onPort = regexp.MustCompile(`successfully on port (\d+)`)
 
-// start starts one, or skips where there is none; where MILLRACE_REQUIRE names chromium
-// that is a failure.
+// start starts a browser, or skips if there is none; if MILLRACE_REQUIRE names chromium it fails
+// instead.
 func start(t *testing.T, dark bool, width, height int) *browser {
 	t.Helper()
 	var paths []string
@@ -43,8 +43,8 @@ func start(t *testing.T, dark bool, width, height int) *browser {
 		path, _ := exec.LookPath(names[at])
 		paths = append(paths, path)
 	}
-	// Neither the user's profile nor his caches. It is not t.TempDir: what Chromium still
-	// writes there while it ends must not fail the test.
+	// Use neither the user's profile nor the caches. It is not t.TempDir, because Chromium may
+	// still write there while it ends, which must not fail the test.
 	home, err := os.MkdirTemp("", "chromium")
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func start(t *testing.T, dark bool, width, height int) *browser {
 	return b
 }
 
-// ask sends a command; what it answers is the value of the answer.
+// ask sends a command and stores the answer's value.
 func (b *browser) ask(method, path string, body, value any) error {
 	var send io.Reader
 	if method == "POST" {
@@ -164,7 +164,7 @@ func (b *browser) wait(expression string) {
 	}
 }
 
-// find is the WebDriver name of the element that a CSS selector finds.
+// find returns the WebDriver name of the element that matches a CSS selector.
 func (b *browser) find(css string) map[string]string {
 	b.t.Helper()
 	var e map[string]string
@@ -172,7 +172,7 @@ func (b *browser) find(css string) map[string]string {
 	return e
 }
 
-// click clicks as a user does: it fails where something else lies above the element.
+// click clicks as a user does: it fails if another element covers the element.
 func (b *browser) click(css string) {
 	b.t.Helper()
 	for _, id := range b.find(css) {
@@ -187,8 +187,8 @@ func (b *browser) press(css, keys string) {
 	}
 }
 
-// pointer moves the mouse to places of an element, given from its middle, with the button
-// held from the first to the last where drag says so.
+// pointer moves the mouse to places in an element, relative to its middle; with drag the button is
+// held from the first to the last.
 func (b *browser) pointer(css string, drag bool, places ...[2]int) {
 	b.t.Helper()
 	origin := b.find(css)
@@ -212,7 +212,7 @@ func (b *browser) wheel(css string, by int) {
 	}}}}, nil)
 }
 
-// complaints is what the page wrote to its console, and what the browser did.
+// complaints returns the messages of the page's console, and of the browser.
 func (b *browser) complaints() []string {
 	b.t.Helper()
 	var list []struct{ Level, Message string }

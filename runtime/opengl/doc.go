@@ -1,19 +1,20 @@
-// Package opengl is the GPU device of machines that have OpenGL 4.3: kernels printed
-// as GLSL, run by compute shaders of go-gl. Importing it registers the driver "opengl".
+// Package opengl is the GPU device of machines with OpenGL 4.3: kernels printed as GLSL, run by
+// compute shaders of go-gl. Importing it registers the driver "opengl".
 //
-// It needs no window: a context of its own is made by EGL, on the first graphics card that
-// has one, else in software (Mesa's llvmpipe). A program that draws can have it compute in
-// a context of its own instead, beside its textures: see [Use], [Share] and [Lend].
+// It needs no window: EGL makes a context, on the first graphics card that supports one, else in
+// software (Mesa's llvmpipe). A program that draws can run computations in a context of its own
+// instead, next to its textures: see [Use], [Share] and [Lend].
 //
-// Dtypes, memory, tolerances, and when a Run waits for the device are as package
-// runtime/webgpu says.
+// Dtypes, memory, tolerances and waiting Runs are as in package runtime/webgpu.
 //
-// With isolate=on the driver is in a process of its own, as package runtime/webgpu says:
-// in a context that EGL makes, since a program's own context cannot be there.
+// With isolate=on the driver runs in another process, as described in package runtime/webgpu. There
+// it always uses a context made by EGL, since a program's own context cannot be moved to another
+// process.
 //
-// It exists on Linux, with cgo: building needs OpenGL's headers (Debian: libgl-dev
-// pkg-config), starting libGL, and opening a device libEGL with a driver, which is looked
-// up then. Elsewhere, and by the tag noopengl, opening the registered driver says so.
+// It exists on Linux, with cgo: building needs OpenGL's headers (Debian: libgl-dev pkg-config),
+// starting needs libGL, and opening a device needs libEGL with a driver, which is loaded only then.
+// Elsewhere, and with the tag noopengl, opening the registered driver returns an error that says
+// so.
 //
 // Engine part: no compatibility promise; use package millrace.
 package opengl

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-go/millrace/runtime/opengl/internal/gpu"
 )
 
-// name is the driver's, and begins its errors.
+// name is the driver's name, and the prefix of its errors.
 const name = "opengl"
 
 func init() {
@@ -34,8 +34,8 @@ func open(adapter string) (gpurun.Device, error) {
 	return g, nil
 }
 
-// Share makes a context that shares buffers and textures with the one of EGL that is
-// current on the calling thread. It lives as long as the process.
+// Share makes a context that shares buffers and textures with the EGL context that is current on
+// the calling thread. It lives as long as the process.
 func Share() (Context, error) {
 	c, err := egl.Share(gpu.Major, gpu.Minor)
 	if err != nil {
@@ -44,9 +44,9 @@ func Share() (Context, error) {
 	return Context{MakeCurrent: c.MakeCurrent, Release: c.Leave}, nil
 }
 
-// Lend computes a tensor (a *millrace.Tensor) and gives use the name of the buffer that
-// holds it: its elements in row-major order, each in four bytes, from byte offset on.
-// Contexts of the device's share group may read them until use returns.
+// Lend computes a tensor (a *millrace.Tensor) and calls use with the name of its buffer. The
+// elements are in row-major order, each in four bytes, from byte offset on. Contexts of the
+// device's share group may read them until use returns.
 func Lend(tensor any, use func(buffer uint32, offset int) error) error {
 	return handle.Lend(tensor, func(dev, buf any, off int64) error {
 		d, ok := dev.(*gpurun.Runner)
@@ -65,7 +65,7 @@ func Lend(tensor any, use func(buffer uint32, offset int) error) error {
 	})
 }
 
-// lent is a context that stays the program's, as a device has it.
+// lent is a context that belongs to the program, in the form that a device needs.
 type lent struct{ Context }
 
 func (c lent) MakeCurrent() error { return c.Context.MakeCurrent() }
@@ -80,7 +80,7 @@ func (c lent) Leave() {
 
 func (c lent) Destroy() {}
 
-// openBrought opens the context that the program brought under a name; nil if none has it.
+// openBrought opens the program's context of a given name; nil if there is none.
 func openBrought(cfg runtime.Config) (gpurun.Device, error) {
 	name := cfg.Adapter
 	c, ok := brought.Load(name)

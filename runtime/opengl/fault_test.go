@@ -20,8 +20,8 @@ import (
 
 const processMark = "MILLRACE_TEST_PROCESS"
 
-// inProcess runs the test of this name in a process of its own, with more in its
-// environment, and reports whether this is that process.
+// inProcess runs the test of this name in another process, with more environment variables, and
+// reports whether this is that process.
 func inProcess(t *testing.T, env ...string) bool {
 	t.Helper()
 	if os.Getenv(processMark) == t.Name() {
@@ -36,7 +36,7 @@ func inProcess(t *testing.T, env ...string) bool {
 	return false
 }
 
-// refused opens a device that there is not.
+// refused opens a device that does not exist.
 func refused(t *testing.T, want ...string) {
 	t.Helper()
 	_, err := driver(t).Open(runtime.Config{})
@@ -51,7 +51,7 @@ func refused(t *testing.T, want ...string) {
 			}
 		}
 	}
-	// Nothing else is broken.
+	// Everything else works.
 	d, err := millrace.Open("cpu:compile=off")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func holds(t *testing.T, d *millrace.Device) {
 	}
 }
 
-// TestNoLibrary: a process that finds no usable libEGL starts, and says so.
+// TestNoLibrary: a process without a usable libEGL starts, and reports that.
 func TestNoLibrary(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "libEGL.so.1"), nil, 0o600); err != nil {
@@ -101,7 +101,7 @@ func openNamed(t *testing.T, adapter string) *millrace.Device {
 	return d
 }
 
-// TestOldOpenGL: a driver without compute shaders is told apart, with what it has.
+// TestOldOpenGL: a driver without compute shaders is recognised, and the error has its version.
 func TestOldOpenGL(t *testing.T) {
 	if os.Getenv(processMark) == "" && openNamed(t, "llvmpipe") == nil {
 		gputest.Missing(t, "opengl", "no llvmpipe")
@@ -130,7 +130,7 @@ func own(t *testing.T) *egl.Context {
 	return nil
 }
 
-// openError opens a device in a context that cannot be had.
+// openError opens a device in a context that cannot be used.
 func openError(t *testing.T, name string, want ...string) {
 	t.Helper()
 	_, err := millrace.Open("opengl:adapter=" + name)
@@ -144,8 +144,8 @@ func openError(t *testing.T, name string, want ...string) {
 	}
 }
 
-// TestUse: a device in the program's context, which one device has at a time, and
-// again when that one is closed.
+// TestUse: a device in the program's context; one device has it at a time, and another one after
+// that is closed.
 func TestUse(t *testing.T) {
 	c := own(t)
 	defer c.Destroy()
@@ -164,8 +164,7 @@ func TestUse(t *testing.T) {
 	openError(t, "mine", "there are")
 }
 
-// TestShare: a device beside the program's context, on whose thread the program
-// goes on.
+// TestShare: a device next to the program's context, while the program continues on its thread.
 func TestShare(t *testing.T) {
 	if _, err := Share(); err == nil || !strings.Contains(err.Error(), "current") {
 		t.Errorf("without a context: %v", err)
@@ -195,8 +194,8 @@ func TestShare(t *testing.T) {
 	d.Close()
 }
 
-// TestForeignContexts: contexts that cannot be made current: another thread's, one
-// that the program has destroyed, one that is none.
+// TestForeignContexts: contexts that cannot be made current: one of another thread, one that the
+// program has destroyed, and an invalid one.
 func TestForeignContexts(t *testing.T) {
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
@@ -211,7 +210,7 @@ func TestForeignContexts(t *testing.T) {
 		t.Error("this thread has lost its context")
 	}
 	c.Leave()
-	d, err := millrace.Open("opengl:adapter=elsewhere") // now it can be had
+	d, err := millrace.Open("opengl:adapter=elsewhere") // now it is free
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,8 +223,8 @@ func TestForeignContexts(t *testing.T) {
 	openError(t, "none", "none is current")
 }
 
-// TestDestroyed: a context that the program destroys under a device makes it lost or
-// does it no harm; other devices go on.
+// TestDestroyed: if the program destroys a context of a device, the device is lost or still works;
+// other devices continue.
 func TestDestroyed(t *testing.T) {
 	c := own(t)
 	Use("shaky", Context{MakeCurrent: c.MakeCurrent, Release: c.Leave})
@@ -235,7 +234,7 @@ func TestDestroyed(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, d)
-	c.Destroy() // which waits until no thread has it
+	c.Destroy() // waits until no thread has it
 	v, err := millrace.Values[float32](millrace.FromSliceOn(d, []float32{1}).AddScalar(1))
 	if err == nil && v[0] != 2 || err != nil && !errors.Is(err, millrace.ErrDeviceLost) {
 		t.Errorf("%v, %v", v, err)
@@ -244,7 +243,7 @@ func TestDestroyed(t *testing.T) {
 	holds(t, openNamed(t, ""))
 }
 
-// driver is what the engine opens.
+// driver is the driver that the engine opens.
 func driver(t *testing.T) runtime.Driver {
 	t.Helper()
 	d, err := runtime.Lookup(name)

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// TestLend: the program reads a result where it lies, in its own context.
+// TestLend: the program reads a result in place, in its own context.
 func TestLend(t *testing.T) {
 	c := own(t)
 	goruntime.LockOSThread()

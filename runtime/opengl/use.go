@@ -5,27 +5,27 @@ import (
 	"unsafe"
 )
 
-// Context is a context of OpenGL 4.3 that the program made, for one device at a
-// time. The device has a thread of its own and calls everything there.
+// Context is a context of OpenGL 4.3 that the program made, for one device at a time. The device
+// calls everything on its own thread.
 //
-// A context is current on one thread, so that the program lets go of it first. One
-// in which the program goes on to draw is better left to it: a second context of the
-// same share group, of [Share] or (GLFW) of a hidden window that is made with the first
-// as its last argument, has the same buffers and textures and a state of its own.
+// A context is current on one thread only, so the program must release it first. If the program
+// continues to draw, it should keep its context and pass a second one of the same share group: from
+// [Share], or (GLFW) from a hidden window that is made with the first as its last argument. The
+// second context has the same buffers and textures, and a separate state.
 type Context struct {
-	MakeCurrent func() error // for the calling thread, such as (*glfw.Window).MakeContextCurrent
-	Release     func()       // lets go of it there, such as glfw.DetachCurrentContext; nil: nothing to do
+	MakeCurrent func() error // makes it current on the calling thread, such as (*glfw.Window).MakeContextCurrent
+	Release     func()       // releases it there, such as glfw.DetachCurrentContext; nil: nothing to do
 
-	// ProcAddress finds OpenGL's functions; nil: EGL's does.
+	// ProcAddress finds OpenGL's functions; nil: EGL's lookup is used.
 	ProcAddress func(name string) unsafe.Pointer
 }
 
-// brought are the contexts that the program has given names.
+// brought are the program's named contexts.
 var brought sync.Map
 
-// Use gives a context a name: a device that is opened with it as its adapter,
-// "opengl:adapter=NAME", computes in that context, and lets go of it when it is
-// closed. A context without MakeCurrent takes the name back.
+// Use names a context: a device opened with that name as its adapter, "opengl:adapter=NAME",
+// computes in that context, and releases it when it is closed. A context without MakeCurrent
+// removes the name.
 func Use(name string, c Context) {
 	if c.MakeCurrent == nil {
 		brought.Delete(name)

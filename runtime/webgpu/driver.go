@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 )
 
-// name is the driver's, and begins its errors.
+// name is the driver's name, and the prefix of its errors.
 const name = "webgpu"
 
 func init() {
@@ -27,6 +27,5 @@ func open(adapter string) (gpurun.Device, error) {
 	return g, nil
 }
 
-// FaultLost is the fault point that makes a device behave as if its adapter
-// had vanished.
+// FaultLost is the fault point that makes a device behave as if its adapter had vanished.
 const FaultLost = name + "-lost"

@@ -28,7 +28,7 @@ func TestIsolated(t *testing.T) { gputest.Isolated(t, target) }
 
 func BenchmarkSuites(b *testing.B) { gputest.Bench(b, target) }
 
-// TestNoDriver opens in a process that cannot find a Vulkan driver.
+// TestNoDriver opens a device in a process that finds no Vulkan driver.
 func TestNoDriver(t *testing.T) {
 	if os.Getenv("MILLRACE_TEST_NO_DRIVER") != "" {
 		_, err := driver(t).Open(runtime.Config{})
@@ -49,7 +49,7 @@ func TestNoDriver(t *testing.T) {
 	}
 }
 
-// driver is what the engine opens.
+// driver is the driver that the engine opens.
 func driver(t *testing.T) runtime.Driver {
 	t.Helper()
 	d, err := runtime.Lookup(name)

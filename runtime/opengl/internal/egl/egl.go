@@ -1,8 +1,8 @@
 //go:build cgo && linux && !android && !noopengl
 
-// Package egl makes contexts of desktop OpenGL without a window. It looks libEGL up
-// when it is first needed, so that a machine without one is an error and no
-// program that fails to start; its headers are not needed either.
+// Package egl makes contexts of desktop OpenGL without a window. It loads libEGL at first use: a
+// machine without libEGL gives an error, and the program still starts. The library's headers are
+// not needed either.
 //
 // Engine part: no compatibility promise; use package millrace.
 package egl
@@ -69,7 +69,7 @@ import (
 	"unsafe"
 )
 
-// ErrNone is a machine on which there is no context to be had.
+// ErrNone says that the machine offers no context.
 var ErrNone = errors.New("no OpenGL context")
 
 var loading sync.Mutex
@@ -105,7 +105,7 @@ var errorNames = map[int32]string{
 	0x3009: "EGL_BAD_MATCH", 0x300C: "EGL_BAD_PARAMETER", 0x300D: "EGL_BAD_SURFACE", 0x300E: "EGL_CONTEXT_LOST",
 }
 
-// lastError names what the last call of this thread was refused for.
+// lastError names the error of this thread's last call.
 func lastError() string {
 	code := int32(C.mr_eglGetError())
 	if name := errorNames[code]; name != "" {
@@ -114,21 +114,20 @@ func lastError() string {
 	return fmt.Sprintf("EGL error %#x", code)
 }
 
-// Display is where contexts are made: a device, or a platform.
+// Display is a place to make contexts: a device, or a platform.
 type Display struct {
 	Name string
 	ref  unsafe.Pointer
 	exts string
 }
 
-// Displays lists those that can be used: the devices that the library knows, else the
-// platform without surfaces, else the default. They are never closed, as all who ask
-// for one are given the same.
+// Displays lists the usable displays: the devices that the library knows, else the platform without
+// surfaces, else the default. They are never closed, because all callers get the same displays.
 func Displays() ([]Display, error) {
 	if err := load(); err != nil {
 		return nil, err
 	}
-	goruntime.LockOSThread() // whose the error codes are
+	goruntime.LockOSThread() // error codes belong to the thread
 	defer goruntime.UnlockOSThread()
 	var list []Display
 	var refused []string
@@ -157,13 +156,13 @@ func Displays() ([]Display, error) {
 	return list, nil
 }
 
-// Context is a context of its own, with nothing to draw on.
+// Context is a context without a surface to draw on.
 type Context struct{ display, ref unsafe.Pointer }
 
-// list is attributes as C wants them.
+// list makes a C attribute list.
 func list(pairs ...C.int32_t) *C.int32_t { return &append(pairs, none)[0] }
 
-// New makes a context of at least a version, robust where the driver can.
+// New makes a context of at least a version, robust if the driver supports that.
 func (d Display) New(major, minor int) (*Context, error) { return d.make(major, minor, nil) }
 
 func (d Display) make(major, minor int, share unsafe.Pointer) (*Context, error) {
@@ -172,7 +171,7 @@ func (d Display) make(major, minor int, share unsafe.Pointer) (*Context, error) 
 	if !strings.Contains(d.exts, "EGL_KHR_surfaceless_context") {
 		return nil, fmt.Errorf("%w: without a surface (EGL_KHR_surfaceless_context)", ErrNone)
 	}
-	var config unsafe.Pointer // of any surfaces; where there is none, EGL_KHR_no_config_context may do without
+	var config unsafe.Pointer // any surfaces; without a config, EGL_KHR_no_config_context may work
 	var n C.int32_t
 	C.mr_eglChooseConfig(d.ref, list(surfaceType, 0, renderableType, openglBit), &config, 1, &n)
 	x := &Context{display: d.ref}
@@ -189,8 +188,8 @@ func (d Display) make(major, minor int, share unsafe.Pointer) (*Context, error) 
 	return x, nil
 }
 
-// Share makes a context that shares buffers, programs and textures with the one that
-// is current on this thread.
+// Share makes a context that shares buffers, programs and textures with the current one of this
+// thread.
 func Share(major, minor int) (*Context, error) {
 	if err := load(); err != nil {
 		return nil, err
@@ -203,9 +202,9 @@ func Share(major, minor int) (*Context, error) {
 	return Display{"the program's display", ref, C.GoString(C.mr_eglQueryString(ref, extensions))}.make(major, minor, now)
 }
 
-// MakeCurrent makes the context this thread's.
+// MakeCurrent makes the context current on this thread.
 func (x *Context) MakeCurrent() error {
-	C.mr_eglBindAPI(openglAPI) // which is a thread's
+	C.mr_eglBindAPI(openglAPI) // belongs to the thread
 	if C.mr_eglMakeCurrent(x.display, nil, nil, x.ref) != 0 {
 		return nil
 	}
@@ -216,19 +215,19 @@ func (x *Context) MakeCurrent() error {
 	return fmt.Errorf("%w: making it current: %s", ErrNone, why)
 }
 
-// Current reports that the context is this thread's.
+// Current reports whether the context is current on this thread.
 func (x *Context) Current() bool { return C.mr_eglGetCurrentContext() == x.ref }
 
-// Leave ends what this thread has with EGL.
+// Leave ends this thread's use of EGL.
 func (x *Context) Leave() {
 	C.mr_eglMakeCurrent(x.display, nil, nil, nil)
 	C.mr_eglReleaseThread()
 }
 
-// Destroy gives the context back, once no thread has it.
+// Destroy frees the context when no thread has it any more.
 func (x *Context) Destroy() { C.mr_eglDestroyContext(x.display, x.ref) }
 
-// Proc is what finds OpenGL's functions.
+// Proc returns the lookup of OpenGL's functions.
 func Proc() (func(name string) unsafe.Pointer, error) {
 	if err := load(); err != nil {
 		return nil, err

@@ -24,11 +24,11 @@ type Buffer struct {
 // Size is in bytes.
 func (b *Buffer) Size() int64 { return b.size }
 
-// Name is what OpenGL calls it, in all contexts of the share group.
+// Name is the buffer's OpenGL name, valid in all contexts of the share group.
 func (b *Buffer) Name() uint32 { return b.name }
 
-// NewBuffer allocates; size is rounded up to 16 bytes, so that a vector of
-// four elements that straddles the end of the data can be loaded whole.
+// NewBuffer allocates; size is rounded up to 16 bytes. A vector of four elements at the end of the
+// data can then be loaded whole.
 func (d *Device) NewBuffer(size int64, use gpurun.Use) (gpurun.Buffer, error) {
 	if err := d.Usable(); err != nil {
 		return nil, err
@@ -63,8 +63,7 @@ func (d *Device) NewBuffer(size int64, use gpurun.Use) (gpurun.Buffer, error) {
 	return b, nil
 }
 
-// Release gives the memory back once submitted work is done with it. Calling
-// it again does nothing.
+// Release frees the memory after submitted work is done with it. Calling it again does nothing.
 func (b *Buffer) Release() {
 	d := b.dev
 	d.mu.Lock()
@@ -78,14 +77,13 @@ func (b *Buffer) Release() {
 	d.thread.Post(func() { gl.DeleteBuffers(1, &name) })
 }
 
-// own is a buffer as this package knows it, or nil.
+// own returns this package's buffer of b, or nil.
 func own(b gpurun.Buffer) *Buffer {
 	x, _ := b.(*Buffer)
 	return x
 }
 
-// ready says why part of a buffer cannot be used. The caller holds the device's
-// lock.
+// ready returns the reason why part of a buffer cannot be used. The caller holds the device's lock.
 func (b *Buffer) ready(d *Device, off, size int64) error {
 	switch {
 	case b == nil || b.dev != d:
@@ -98,14 +96,14 @@ func (b *Buffer) ready(d *Device, off, size int64) error {
 	return nil
 }
 
-// chunk is how much a transfer moves at a time: large enough that what a step costs
-// does not matter, small enough to stay in a cache.
+// chunk is the size of a transfer's parts: large enough to make the cost of a step negligible,
+// small enough to stay in cache.
 const chunk = 1 << 20
 
-// parts are memory that transfers pass theirs in.
+// parts is memory for the parts of transfers.
 var parts = sync.Pool{New: func() any { return new([chunk]byte) }}
 
-// transfer checks a transfer and goes over its parts.
+// transfer checks a transfer and moves its parts.
 func (d *Device) transfer(buf gpurun.Buffer, off, n int64, move func(part []byte, at int64) error) error {
 	d.mu.Lock()
 	err := d.usable()
@@ -139,8 +137,8 @@ func write(b *Buffer, off int64, data []byte) {
 	gl.BufferSubData(gl.COPY_WRITE_BUFFER, int(off), len(data), gl.Ptr(data))
 }
 
-// Read passes n bytes of buf at off (both multiples of 4) to drain, once the work
-// submitted before is done.
+// Read passes n bytes of buf at off (both multiples of 4) to drain, after the work submitted before
+// is done.
 func (d *Device) Read(buf gpurun.Buffer, off, n int64, drain func(src []byte, at int64)) error {
 	return d.transfer(buf, off, n, func(part []byte, at int64) error {
 		err := d.do(func() error {

@@ -1,15 +1,14 @@
-// Package gpu is the only place that touches go-gl and EGL: a context of OpenGL as a
-// gpurun.Device. A thread of its own makes every call; others hand it functions, in a
-// queue. What needs no answer, such as dispatches and releases, is left there.
+// Package gpu is the only package that uses go-gl and EGL: an OpenGL context as a gpurun.Device. A
+// separate thread makes every call; other threads put functions into its queue. They do not wait
+// for calls without results, such as dispatches and releases.
 //
-// The caller's arguments are checked before anything is queued, so what OpenGL still
-// reports is a fault of the device: no memory where a buffer is made is an error of
-// that call; anything else that a dispatch reports makes the device lost, since
-// what it should have written is unknown, and so do a reset of the graphics card
-// and a context that is not the thread's any more.
+// The caller's arguments are checked before anything is queued. An error of OpenGL is therefore a
+// fault of the device. A lack of memory for a buffer is an error of that call. Any other error of a
+// dispatch makes the device lost, since its results are unknown. So does a reset of the graphics
+// card, and a context that is no longer the thread's.
 //
-// Where the driver has it, the context is robust: an access outside of a buffer reads
-// some value or writes nothing. What makes a driver crash cannot be recovered from.
+// If the driver supports it, the context is robust: an access outside of a buffer reads some value
+// or writes nothing. A crash of the driver cannot be recovered from.
 //
 // Engine part: no compatibility promise; use package millrace.
 package gpu

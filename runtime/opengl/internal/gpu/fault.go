@@ -23,11 +23,10 @@ var resets = map[uint32]string{
 	gl.UNKNOWN_CONTEXT_RESET: "the graphics card was reset, for an unknown reason",
 }
 
-// reported takes what OpenGL has reported since it was last asked. A lost context
-// makes the device lost.
+// reported returns OpenGL's errors since the last call. A lost context makes the device lost.
 func (d *Device) reported() error {
 	var err error
-	for range 16 { // flags; a lost context has no end of them
+	for range 16 { // error flags; a lost context reports them without end
 		code := gl.GetError()
 		if code == gl.NO_ERROR {
 			break
@@ -49,7 +48,7 @@ func (d *Device) reported() error {
 	return err
 }
 
-// reset finds out whether the graphics card was reset.
+// reset reports whether the graphics card was reset.
 func (d *Device) reset() error {
 	if !d.robust {
 		return nil
@@ -79,7 +78,7 @@ func (d *Device) lostError() error {
 	return d.lost
 }
 
-// usable says why the device cannot be called. The caller holds the lock.
+// usable returns the reason why the device cannot be called. The caller holds the lock.
 func (d *Device) usable() error {
 	if d.closed {
 		return gpurun.ErrClosed
@@ -87,7 +86,7 @@ func (d *Device) usable() error {
 	return d.lost
 }
 
-// Usable is the error that every call would give, or nil.
+// Usable returns the error that every call would return, or nil.
 func (d *Device) Usable() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

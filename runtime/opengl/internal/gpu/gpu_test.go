@@ -38,7 +38,7 @@ const slow = head + `	uint x = b[i];
 }
 `
 
-// TestDevice: the device does what those that use it rely on.
+// TestDevice: the device keeps the promises of a gpurun.Device.
 func TestDevice(t *testing.T) {
 	gputest.RunContract(t, gputest.Target{
 		Name: "opengl",
@@ -60,8 +60,8 @@ func TestDevice(t *testing.T) {
 	})
 }
 
-// TestNoMemory: a process that may have no more memory is told so where a buffer is
-// made, and goes on with those that it has.
+// TestNoMemory: a process at its memory limit gets an error for a new buffer, and continues with
+// its existing ones.
 func TestNoMemory(t *testing.T) {
 	const mark = "MILLRACE_TEST_NO_MEMORY"
 	d, err := Best("llvmpipe")
@@ -106,15 +106,15 @@ func TestNoMemory(t *testing.T) {
 	}
 }
 
-// TestTakenAway: a context that leaves the device's thread, as a callback of a driver
-// might have it, makes the device lost. Otherwise all calls would do nothing.
+// TestTakenAway: a context that leaves the device's thread, as a driver's callback might cause,
+// makes the device lost. Otherwise all calls would do nothing.
 func TestTakenAway(t *testing.T) {
 	d, err := Best("")
 	if err != nil {
 		gputest.Missing(t, "opengl", err)
 	}
 	if err := d.do(func() error { d.ctx.Leave(); return nil }); err != nil {
-		t.Log(err) // what OpenGL says without a context
+		t.Log(err) // OpenGL's message without a context
 	}
 	if err := d.Wait(); !errors.Is(err, gpurun.ErrLost) || !strings.Contains(err.Error(), "no longer current") {
 		t.Errorf("%v, want that the context is gone", err)
@@ -124,8 +124,8 @@ func TestTakenAway(t *testing.T) {
 	}
 }
 
-// TestPanics: one on the device's thread makes the device lost; who waits for an answer
-// has it, and the thread can be ended.
+// TestPanics: a panic on the device's thread makes the device lost; waiting callers get an answer,
+// and the thread can be ended.
 func TestPanics(t *testing.T) {
 	for name, call := range map[string]func(d *Device) error{
 		"with an answer": func(d *Device) error { return d.do(func() error { panic("a test") }) },
@@ -156,7 +156,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// panicking is a context whose functions are the program's, and wrong.
+// panicking is a context whose functions, which belong to the program, panic.
 type panicking struct{ Context }
 
 func (panicking) MakeCurrent() error { panic("a test") }

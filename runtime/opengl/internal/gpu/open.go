@@ -17,10 +17,10 @@ import (
 	"github.com/millrace-go/millrace/runtime/opengl/internal/egl"
 )
 
-// ErrNoAdapter is what there is to say of a machine without OpenGL 4.3.
+// ErrNoAdapter says that the machine has no OpenGL 4.3.
 var ErrNoAdapter = egl.ErrNone
 
-// Major and Minor are the version that has compute shaders and storage buffers.
+// Major and Minor are the first version with compute shaders and storage buffers.
 const Major, Minor = 4, 3
 
 // Of OpenGL 4.5, and of GL_KHR_shader_subgroup.
@@ -30,8 +30,8 @@ const (
 	subgroupSize      = 0x9532 // then come their stages and features: basic, vote and arithmetic are 7
 )
 
-// functions is go-gl's table of OpenGL's, one for the process: what is in it
-// finds the context that is current.
+// functions is go-gl's table of OpenGL's functions, one for the process: each function uses the
+// current context.
 var functions struct {
 	sync.Mutex
 	loaded bool
@@ -55,13 +55,13 @@ type Device struct {
 	ctx    Context
 	thread *osthread.Thread
 	info   gpurun.Info
-	robust bool // resets can be asked for
-	fixed  bool // buffers of fixed size stay where they are
+	robust bool // resets can be queried
+	fixed  bool // buffers of fixed size stay in place
 
-	formats int64 // of what the driver makes of shaders, that it hands out
+	formats int64 // number of formats in which the driver exports shaders
 
 	mu     sync.Mutex
-	lost   error // set once, returned from then on
+	lost   error // set once, then returned by every call
 	closed bool
 	queued int // submissions since the queue was last seen empty
 
@@ -69,7 +69,7 @@ type Device struct {
 	pipelines map[*Pipeline]struct{}
 }
 
-// Adapters describes what contexts can be made on, best first.
+// Adapters describes the places for contexts, best first.
 func Adapters() (list []gpurun.Info, err error) {
 	all, err := openAll(func(gpurun.Info) bool { return false })
 	for _, d := range all {
@@ -79,8 +79,8 @@ func Adapters() (list []gpurun.Info, err error) {
 	return list, err
 }
 
-// Best opens the best context whose renderer or driver contains match (letter case
-// aside; "" matches all).
+// Best opens the best context whose renderer or driver contains match (ignoring case; "" matches
+// all).
 func Best(match string) (*Device, error) {
 	fits := func(i gpurun.Info) bool {
 		return strings.Contains(strings.ToLower(i.Name+" "+i.Driver), strings.ToLower(match))
@@ -107,8 +107,8 @@ func Best(match string) (*Device, error) {
 
 func software(i gpurun.Info) bool { return i.Kind == "CPU" }
 
-// openAll opens what there is, up to one that will do, hardware before software. It
-// fails where there is nothing.
+// openAll opens the available contexts, up to one that is enough, hardware before software. It
+// fails if there is none.
 func openAll(enough func(gpurun.Info) bool) (list []*Device, err error) {
 	displays, err := egl.Displays()
 	if err != nil {
@@ -132,8 +132,7 @@ func openAll(enough func(gpurun.Info) bool) (list []*Device, err error) {
 	return append(hardware, slices.DeleteFunc(list, func(d *Device) bool { return !software(d.info) })...), nil
 }
 
-// openOn opens a display. Where it has no context of the version that is needed,
-// the error says which it has.
+// openOn opens a display. If it has no context of the needed version, the error names its version.
 func openOn(x egl.Display) (*Device, error) {
 	proc, err := egl.Proc()
 	if err != nil {
@@ -150,8 +149,7 @@ func openOn(x egl.Display) (*Device, error) {
 
 var errOld = fmt.Errorf("%w: compute shaders need OpenGL %d.%d", ErrNoAdapter, Major, Minor)
 
-// Open makes a device of a context, which is from then on its own. proc finds
-// OpenGL's functions.
+// Open makes a device of a context, which the device then owns. proc finds OpenGL's functions.
 func Open(c Context, proc func(name string) unsafe.Pointer) (*Device, error) {
 	d := &Device{ctx: c, buffers: map[*Buffer]struct{}{}, pipelines: map[*Pipeline]struct{}{}}
 	var err error
@@ -167,11 +165,11 @@ func Open(c Context, proc func(name string) unsafe.Pointer) (*Device, error) {
 	return d, nil
 }
 
-// SomeCurrent reports that the calling thread has a context: without one all calls
-// do nothing, and nobody is told.
+// SomeCurrent reports whether the calling thread has a context: without one all calls silently do
+// nothing.
 func SomeCurrent() bool { return gl.GetString(gl.VERSION) != nil }
 
-// describe finds out what the context can do.
+// describe finds out the context's capabilities.
 func (d *Device) describe() error {
 	text := func(what uint32) string {
 		p := gl.GetString(what)
@@ -204,7 +202,7 @@ func (d *Device) describe() error {
 	d.formats = number(gl.NUM_PROGRAM_BINARY_FORMATS)
 	d.info.Limits = gpurun.Limits{
 		Binding:          min(number(gl.MAX_SHADER_STORAGE_BLOCK_SIZE), 1<<31-1) &^ 15,
-		Buffer:           1<<31 - 16, // no limit of OpenGL, but what drivers on CPUs count with
+		Buffer:           1<<31 - 16, // no limit of OpenGL, but the largest size with which drivers on CPUs compute
 		Uniform:          min(number(gl.MAX_UNIFORM_BLOCK_SIZE), 1<<16) &^ 15,
 		Align:            max(number(gl.SHADER_STORAGE_BUFFER_OFFSET_ALIGNMENT), number(gl.UNIFORM_BUFFER_OFFSET_ALIGNMENT), 16),
 		StorageBuffers:   int(min(number(gl.MAX_COMPUTE_SHADER_STORAGE_BLOCKS), number(gl.MAX_SHADER_STORAGE_BUFFER_BINDINGS))),

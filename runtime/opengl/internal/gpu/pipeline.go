@@ -73,8 +73,7 @@ func (d *Device) newPipeline(bindings []gpurun.Binding, link func(program uint32
 	return p, nil
 }
 
-// outcome is whether a shader or program is fit for use, and the driver's log where
-// it is not.
+// outcome reports whether a shader or program is valid, with the driver's log if it is not.
 func outcome(name, status uint32, get func(uint32, uint32, *int32), text func(uint32, int32, *int32, *uint8)) (log string, ok bool) {
 	var good, n int32
 	if get(name, status, &good); good != 0 {
@@ -90,8 +89,7 @@ func outcome(name, status uint32, get func(uint32, uint32, *int32), text func(ui
 	return log, false
 }
 
-// Release gives the program back once submitted work is done with it. Calling it
-// again does nothing.
+// Release frees the program after submitted work is done with it. Calling it again does nothing.
 func (p *Pipeline) Release() {
 	d := p.dev
 	d.mu.Lock()
@@ -104,7 +102,7 @@ func (p *Pipeline) Release() {
 	d.thread.Post(func() { gl.DeleteProgram(p.name) })
 }
 
-// Binary is what the driver made of a pipeline, behind the number of its format.
+// Binary is the driver's compiled form of a pipeline, after the number of its format.
 func (d *Device) Binary(p gpurun.Pipeline) ([]byte, error) {
 	x, ok := p.(*Pipeline)
 	if !ok || x.dev != d || d.formats == 0 {
@@ -132,17 +130,17 @@ func (d *Device) Binary(p gpurun.Pipeline) ([]byte, error) {
 	return data, err
 }
 
-// formatSize is the bytes before a driver's.
+// formatSize is the number of bytes before the driver's.
 const formatSize = 4
 
-// NewPipelineOf makes a pipeline of what Binary gave.
+// NewPipelineOf makes a pipeline of Binary's result.
 func (d *Device) NewPipelineOf(data []byte, bindings []gpurun.Binding) (gpurun.Pipeline, error) {
 	if len(data) <= formatSize || d.formats == 0 {
 		return nil, fmt.Errorf("gpu: %w: %d bytes", gpurun.ErrBinary, len(data))
 	}
 	return d.newPipeline(bindings, func(program uint32) error {
 		gl.ProgramBinary(program, binary.LittleEndian.Uint32(data), gl.Ptr(data[formatSize:]), int32(len(data)-formatSize))
-		refused := d.reported() // the number of a format that it has not
+		refused := d.reported() // an unknown number of a format
 		if log, ok := outcome(program, gl.LINK_STATUS, gl.GetProgramiv, gl.GetProgramInfoLog); !ok || refused != nil {
 			return fmt.Errorf("gpu: %w: %s", gpurun.ErrBinary, log)
 		}

@@ -11,12 +11,11 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// seen is what makes what a dispatch wrote visible to whatever comes next.
+// seen are the barriers that make a dispatch's writes visible to all later work.
 const seen = gl.SHADER_STORAGE_BARRIER_BIT | gl.UNIFORM_BARRIER_BIT | gl.BUFFER_UPDATE_BARRIER_BIT
 
-// Submit runs dispatches in order; each sees what the earlier ones wrote. Before
-// them it writes words, where there are any, to the start of params. It returns
-// once the work is queued.
+// Submit runs dispatches in order; each sees the writes of the earlier ones. First it writes words,
+// if any, to the start of params. It returns when the work is queued.
 func (d *Device) Submit(list []gpurun.Dispatch, params gpurun.Buffer, words []byte) error {
 	if len(list) == 0 {
 		return nil
@@ -65,7 +64,7 @@ func dispatch(x *gpurun.Dispatch) {
 	gl.MemoryBarrier(seen)
 }
 
-// valid finds what OpenGL would refuse. The caller holds the lock.
+// valid finds errors that OpenGL would reject. The caller holds the lock.
 func (d *Device) valid(x *gpurun.Dispatch) error {
 	p, ok := x.Pipe.(*Pipeline)
 	if !ok || p.dev != d {
@@ -95,7 +94,7 @@ func (d *Device) Backlog() int {
 	return d.queued
 }
 
-// Wait blocks until all submitted work is done, however long that takes.
+// Wait waits until all submitted work is done, however long that takes.
 func (d *Device) Wait() error {
 	if err := d.Usable(); err != nil {
 		return err
@@ -112,7 +111,7 @@ func (d *Device) Wait() error {
 	return err
 }
 
-// Close waits for submitted work and gives back the context and all that was made in it.
+// Close waits for submitted work and frees the context and everything made in it.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closed {

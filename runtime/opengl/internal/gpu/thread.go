@@ -15,11 +15,11 @@ import (
 type Context interface {
 	MakeCurrent() error // on the calling thread
 	Current() bool      // on the calling thread
-	Leave()             // ends what the calling thread has with it
-	Destroy()           // once no thread has it
+	Leave()             // ends the calling thread's use of it
+	Destroy()           // called when no thread has it
 }
 
-// start makes c current on a thread of its own and runs first there.
+// start makes c current on a new thread and runs first there.
 func start(c Context, first func() error) (*osthread.Thread, error) {
 	return osthread.Start(func() (err error) {
 		defer func() {
@@ -48,7 +48,7 @@ func (d *Device) do(f func() error) error {
 	return <-answer
 }
 
-// post has f run on the device's thread. What is reported of it makes the device lost.
+// post queues f for the device's thread. Errors that it causes make the device lost.
 func (d *Device) post(f func()) error {
 	ok := d.thread.Post(func() {
 		if err := d.guarded(func() error { f(); return nil }); err != nil {
@@ -61,8 +61,8 @@ func (d *Device) post(f func()) error {
 	return nil
 }
 
-// guarded runs f unless the device is lost, and looks at what OpenGL reports. A panic
-// makes the device lost: the thread goes on, and nobody waits for an answer.
+// guarded runs f unless the device is lost, and checks OpenGL's errors. A panic makes the device
+// lost: the thread continues, and no caller waits for ever.
 func (d *Device) guarded(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

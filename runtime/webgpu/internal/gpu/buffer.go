@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// Uses that only transfers have.
+// Uses for transfers only.
 const (
 	upload   = gpurun.Private + iota // mapped for writing, copied from
 	download                         // copied to, mapped for reading
@@ -36,8 +36,8 @@ type Buffer struct {
 // Size is in bytes.
 func (b *Buffer) Size() int64 { return b.size }
 
-// NewBuffer allocates; size is rounded up to 16 bytes, so that a vector of
-// four elements that straddles the end of the data can be loaded whole.
+// NewBuffer allocates; size is rounded up to 16 bytes. A vector of four elements at the end of the
+// data can then be loaded whole.
 func (d *Device) NewBuffer(size int64, use gpurun.Use) (gpurun.Buffer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -48,7 +48,7 @@ func (d *Device) NewBuffer(size int64, use gpurun.Use) (gpurun.Buffer, error) {
 	return b, nil
 }
 
-// own is a buffer as this package knows it, or nil.
+// own returns this package's buffer of b, or nil.
 func own(b gpurun.Buffer) *Buffer {
 	x, _ := b.(*Buffer)
 	return x
@@ -75,8 +75,7 @@ func (d *Device) newBuffer(size int64, use gpurun.Use) (*Buffer, error) {
 	return b, nil
 }
 
-// Release gives the memory back once submitted work is done with it. Calling
-// it again does nothing.
+// Release frees the memory after submitted work is done with it. Calling it again does nothing.
 func (b *Buffer) Release() {
 	b.dev.mu.Lock()
 	defer b.dev.mu.Unlock()
@@ -92,8 +91,8 @@ func (b *Buffer) release() {
 	b.ref.Release()
 }
 
-// ready says why a buffer cannot be part of submitted work. The native library
-// would end the process instead.
+// ready returns the reason why a buffer cannot be part of submitted work. The native library would
+// end the process instead.
 func (b *Buffer) ready(d *Device, off, size int64) error {
 	switch {
 	case b == nil || b.dev != d:

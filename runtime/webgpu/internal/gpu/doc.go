@@ -1,38 +1,31 @@
-// Package gpu is the only place that touches the WebGPU binding: an adapter as a
-// gpurun.Device.
+// Package gpu is the only package that uses the WebGPU binding: an adapter as a gpurun.Device.
 //
-// The binding aborts the process on several mistakes that it could report:
-// submitting a released or mapped buffer, submitting a command buffer twice,
-// asking an unmapped buffer for its memory. So every object here carries its
-// state and every call checks it first. Error scopes belong to the native
-// device and not to the caller, hence one mutex per device around every native
-// call.
+// The binding aborts the process on several mistakes that it could report: submitting a released or
+// mapped buffer, submitting a command buffer twice, and requesting the memory of an unmapped
+// buffer. Every object here therefore records its state, and every call checks it first. Error
+// scopes belong to the native device and not to the caller; one mutex per device therefore guards
+// every native call.
 //
-// # What becomes of faults
+// # Handling of faults
 //
-// Errors of making buffers, shaders, pipelines, bind groups and commands, of
-// ending a pass and of a write through the queue are caught by the error scope
-// that the binding puts around each call; what arrives outside of one reaches a
-// handler of ours, in place of the native one, which ends the process. A lost
-// device and a lack of memory among them become gpurun.ErrLost and gpurun.ErrMemory, and a
-// device once lost is not called any more; others have queues and handlers of
-// their own and go on. A request to map memory is answered on every path, with
-// a status if it fails.
+// The binding puts an error scope around calls that make buffers, shaders, pipelines, bind groups
+// and commands, end a pass or write through the queue. Errors outside of a scope reach a handler of
+// this package, which replaces the native one, because that ends the process. A lost device becomes
+// gpurun.ErrLost and a lack of memory gpurun.ErrMemory. A lost device is not called any more; other
+// devices have separate queues and handlers and continue. A request to map memory is answered on
+// every path, with a status if it fails.
 //
-// Three calls have neither scope nor status and end the process, by an abort of
-// the native library, where the driver itself reports a fault to them:
+// Three calls have neither scope nor status. The native library aborts the process if the driver
+// reports a fault to them:
 //
-//   - wgpuQueueSubmit, where the driver answers that the device is lost or that it
-//     has no memory for the submission;
-//   - wgpuDevicePoll, where waiting for a fence or collecting what is done meets a
-//     lost device;
+//   - wgpuQueueSubmit, if the driver answers that the device is lost or that it has no memory for the submission;
+//   - wgpuDevicePoll, if waiting for a fence or collecting finished work finds a lost device;
 //   - wgpuBufferGetMappedRange, in any state but mapped, which is checked here.
 //
-// The binding's callback for lost devices cannot be used: it passes C a pointer
-// that Go's checks refuse. The abort is no Go panic, so nothing can recover it;
-// leaving it from a signal handler would leave the library's locks taken, which
-// all devices of the instance share. A program that must outlive its GPU runs it
-// in a process of its own.
+// The binding's callback for lost devices cannot be used: it passes C a pointer that Go's checks
+// reject. The abort is no Go panic, so it cannot be recovered. Leaving it from a signal handler
+// would leave the library's locks taken, which all devices of the instance share. A program that
+// must outlive its GPU runs the GPU in another process.
 //
 // Engine part: no compatibility promise; use package millrace.
 package gpu

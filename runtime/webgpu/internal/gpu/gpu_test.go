@@ -98,8 +98,8 @@ fn main(@builtin(global_invocation_id) id : vec3<u32>) {
 }
 `
 
-// TestCloseWaitsForTransfers: the memory that a transfer shows stays mapped until
-// its caller is done with it, though Close was called meanwhile.
+// TestCloseWaitsForTransfers: the mapped memory of a transfer stays mapped until its caller is done
+// with it, even if Close is called meanwhile.
 func TestCloseWaitsForTransfers(t *testing.T) {
 	const n = 1 << 20
 	for name, transfer := range map[string]func(d *Device, b gpurun.Buffer, touch func([]byte)) error{
@@ -141,7 +141,7 @@ func TestCloseWaitsForTransfers(t *testing.T) {
 	}
 }
 
-// TestReleasedPipelines: none that was released is left.
+// TestReleasedPipelines: no released pipeline is left.
 func TestReleasedPipelines(t *testing.T) {
 	d := open(t)
 	_, _, x := setup(t, d, 64)
@@ -151,7 +151,8 @@ func TestReleasedPipelines(t *testing.T) {
 	}
 }
 
-// TestMappedSubmit: the native library would end the process.
+// TestMappedSubmit: submitting a mapped buffer is an error; the native library would end the
+// process.
 func TestMappedSubmit(t *testing.T) {
 	d := open(t)
 	_, u, x := setup(t, d, 1000)
@@ -166,7 +167,7 @@ func TestMappedSubmit(t *testing.T) {
 	}
 }
 
-// TestDevice: the device does what those that use it rely on.
+// TestDevice: the device keeps the promises of a gpurun.Device.
 func TestDevice(t *testing.T) {
 	gputest.RunContract(t, gputest.Target{
 		Name: "webgpu",
@@ -203,8 +204,8 @@ func TestFailedReads(t *testing.T) {
 	}
 }
 
-// TestManyDevices: what a device took of the driver goes with it. NVIDIA's gives
-// out some dozens; Mesa's has a thread for each.
+// TestManyDevices: closing a device frees the driver's resources. NVIDIA's driver allows some
+// dozens of devices; Mesa's has a thread for each.
 func TestManyDevices(t *testing.T) {
 	threads := func() int {
 		list, err := os.ReadDir("/proc/self/task")

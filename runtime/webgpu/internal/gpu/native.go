@@ -61,11 +61,11 @@ import (
 	"github.com/rajveermalviya/go-webgpu/wgpu"
 )
 
-// The binding's own MapAsync hands native code the address of a Go variable
-// that the collector may move or free before the callback comes. The calls
-// below go past it: they read the native handles that the binding's structs
-// keep in unexported fields. The binding is pinned to one version, and
-// TestBindingLayout fails should the fields ever move.
+// The binding's own MapAsync passes native code the address of a Go variable,
+// which the collector may move or free before the callback comes. The functions
+// below bypass it: they read the native handles in unexported fields of the
+// binding's structs. The binding is pinned to one version, and
+// TestBindingLayout fails if the fields ever move.
 
 // bufferRef is the native handle of a buffer: the second field of the struct.
 func bufferRef(b *wgpu.Buffer) unsafe.Pointer {
@@ -77,7 +77,7 @@ func deviceRef(d *wgpu.Device) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(d))
 }
 
-// mapping is a map request under way. The caller frees it once it is done.
+// mapping is a pending map request. The caller frees it when it is done.
 type mapping struct{ c *C.mr_map }
 
 func startMap(b *wgpu.Buffer, write bool, size int64) mapping {
@@ -92,15 +92,15 @@ func startMap(b *wgpu.Buffer, write bool, size int64) mapping {
 
 func (m mapping) done() bool { return m.c.done != 0 }
 
-// finish returns the outcome and frees the request.
+// finish returns the status and frees the request.
 func (m mapping) finish() wgpu.BufferMapAsyncStatus {
 	s := wgpu.BufferMapAsyncStatus(m.c.status)
 	C.free(unsafe.Pointer(m.c))
 	return s
 }
 
-// mapped is the memory of a mapped buffer. Calling it in any other state
-// aborts the process; [Buffer] tracks the state.
+// mapped is the memory of a mapped buffer. A call in any other state aborts the process; [Buffer]
+// tracks the state.
 func mapped(b *wgpu.Buffer, write bool, size int64) []byte {
 	var p unsafe.Pointer
 	if write {
@@ -111,8 +111,7 @@ func mapped(b *wgpu.Buffer, write bool, size int64) []byte {
 	return unsafe.Slice((*byte)(p), size)
 }
 
-// watcher collects errors that arrive outside every error scope. Without one
-// the native library ends the process.
+// watcher collects errors outside of error scopes. Without one the native library ends the process.
 type watcher struct{ c *C.mr_fault }
 
 func watch(d *wgpu.Device) watcher {
@@ -121,8 +120,7 @@ func watch(d *wgpu.Device) watcher {
 	return w
 }
 
-// take returns the kind and the text of the first error since the last call,
-// or "".
+// take returns the kind and the text of the first error since the last call, or "".
 func (w watcher) take() (wgpu.ErrorType, string) {
 	kind := wgpu.ErrorType(w.c._type)
 	if kind == wgpu.ErrorType_NoError {
@@ -139,9 +137,9 @@ func (w watcher) take() (wgpu.ErrorType, string) {
 // free ends the watch; the device must be released before.
 func (w watcher) free() { C.free(unsafe.Pointer(w.c)) }
 
-// poll advances the device without waiting and reports an empty queue. The
-// waiting form of the native call gives up after five seconds, says that the
-// queue is empty, and frees what the device still uses: never use it.
+// poll advances the device without waiting and reports whether the queue is empty. Never use the
+// waiting form of the native call: after five seconds it gives up, reports an empty queue, and
+// frees memory that the device still uses.
 func poll(d *wgpu.Device) bool {
 	return bool(C.wgpuDevicePoll(deviceRef(d), false, nil))
 }

@@ -15,26 +15,25 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// ErrNoAdapter is what there is to say of a machine without a GPU.
+// ErrNoAdapter says that the machine has no GPU.
 var ErrNoAdapter = errors.New("no GPU adapter")
 
-// backend is the one native interface used per system. Leaving the choice to
-// the library can abort where a Vulkan loader finds no driver.
+// backend is the native interface of each system. If the library chooses, it can abort when a
+// Vulkan loader finds no driver.
 var backend = map[string]wgpu.InstanceBackend{"darwin": wgpu.InstanceBackend_Metal}
 
-// entering is held while an instance is made: quiet changes the environment.
+// entering is held while an instance is made, because quiet changes the environment.
 var entering sync.Mutex
 
-// first is an instance that stays, so that drivers stay loaded: one that is loaded anew
-// for each device has none left after some hundred (NVIDIA's, which then is not found).
+// first is an instance that is never released, which keeps drivers loaded. A driver that is loaded
+// again for each device stops working after some hundred loads (NVIDIA's, which is then not found).
 var first *wgpu.Instance
 
-// adapters makes an instance and lists what is present, best first: discrete
-// GPUs, then integrated ones, then software. The caller releases all of it.
+// adapters makes an instance and lists its adapters, best first: discrete GPUs, then integrated
+// ones, then software. The caller releases all of it.
 //
-// The native library destroys a device that was released only together with its
-// instance, and drivers hand out so many at a time (NVIDIA's 64): so every device
-// has an instance of its own.
+// The native library destroys a released device only together with its instance, and drivers limit
+// the number of devices (NVIDIA's to 64). Every device therefore has its own instance.
 func adapters() (in *wgpu.Instance, list []*wgpu.Adapter, err error) {
 	entering.Lock()
 	defer entering.Unlock()
@@ -70,9 +69,9 @@ func adapters() (in *wgpu.Instance, list []*wgpu.Adapter, err error) {
 	return in, list, nil
 }
 
-// quiet keeps Mesa's device-selection layer out while adapters are listed: it
-// writes to standard error where the session has no XDG_RUNTIME_DIR, and what
-// it would choose is chosen here. It returns what undoes it.
+// quiet disables Mesa's device-selection layer while adapters are listed: it writes to standard
+// error if the session has no XDG_RUNTIME_DIR, and this package chooses the device itself. It
+// returns a function that restores the environment.
 func quiet() func() {
 	const off = "NODEVICE_SELECT"
 	_, set := os.LookupEnv(off)
@@ -123,32 +122,31 @@ func limitsOf(l wgpu.Limits) gpurun.Limits {
 	}
 }
 
-// clampSize keeps a size limit inside 32 bits: the native library cuts larger
-// requests off there, so that 1<<40 would become a limit of zero.
+// clampSize limits a size to 32 bits: the native library truncates larger sizes, which would turn
+// 1<<40 into a limit of zero.
 func clampSize(n uint64) uint64 { return min(n, 1<<32-4) }
 
 // Device is an open adapter with its queue.
 type Device struct {
 	info gpurun.Info
 
-	mu        sync.Mutex // around every native call
+	mu        sync.Mutex // guards every native call
 	in        *wgpu.Instance
 	dev       *wgpu.Device
 	queue     *wgpu.Queue
 	faults    watcher
-	lost      error // set once, returned from then on
+	lost      error // set once, then returned by every call
 	closed    bool
 	queued    int          // submissions since the queue was last seen empty
-	transfers int          // under way
+	transfers int          // running ones
 	staging   [2][]*Buffer // pooled, by direction
 
-	// What Close releases: the native device lives on until all of it is gone.
+	// For release by Close: the native device lives until all of these are released.
 	buffers   map[*Buffer]struct{}
 	pipelines map[*Pipeline]struct{}
 }
 
-// Open starts the best adapter whose name or driver contains match (letter
-// case aside; "" matches all).
+// Open opens the best adapter whose name or driver contains match (ignoring case; "" matches all).
 func Open(match string) (*Device, error) {
 	in, list, err := adapters()
 	if err != nil {
@@ -175,8 +173,8 @@ func Open(match string) (*Device, error) {
 		return nil, fmt.Errorf("%w named %q: there are %s", ErrNoAdapter, match, strings.Join(names, ", "))
 	}
 	defer pick.Release()
-	// Asking for the defaults would give eight storage buffers and 128 MiB; the
-	// adapter's own limits are always granted.
+	// The defaults would be eight storage buffers and 128 MiB; the adapter's own limits are always
+	// granted.
 	l := pick.GetLimits().Limits
 	l.MaxBufferSize = clampSize(l.MaxBufferSize)
 	l.MaxStorageBufferBindingSize = clampSize(l.MaxStorageBufferBindingSize)
@@ -199,7 +197,7 @@ func Open(match string) (*Device, error) {
 // Info describes the device's adapter.
 func (d *Device) Info() gpurun.Info { return d.info }
 
-// usable says why the device cannot be called. The caller holds the lock.
+// usable returns the reason why the device cannot be called. The caller holds the lock.
 func (d *Device) usable() error {
 	if d.closed {
 		return gpurun.ErrClosed
@@ -207,8 +205,8 @@ func (d *Device) usable() error {
 	return d.lost
 }
 
-// check turns the outcome of a native call into this package's errors and
-// notes a lost device. The caller holds the lock.
+// check converts the result of a native call to this package's errors and records a lost device.
+// The caller holds the lock.
 func (d *Device) check(err error) error {
 	kind, text := d.faults.take()
 	switch {
@@ -224,9 +222,9 @@ func (d *Device) check(err error) error {
 	return err
 }
 
-// classify tells a lost device and a lack of memory from other errors: by the
-// kind of one that no scope caught, and by the text, since the binding's scopes
-// drop the kind and call everything a fault of validation.
+// classify distinguishes a lost device and a lack of memory from other errors. It uses the kind of
+// an error outside of scopes, and the text otherwise, since the binding's scopes drop the kind and
+// call every error a validation error.
 func classify(kind wgpu.ErrorType, err error) error {
 	low := strings.ToLower(err.Error())
 	switch {
@@ -238,8 +236,8 @@ func classify(kind wgpu.ErrorType, err error) error {
 	return err
 }
 
-// Lose makes the device behave as if its adapter had vanished. Tests drive
-// the paths behind gpurun.ErrLost with it.
+// Lose makes the device behave as if its adapter had vanished. Tests use it for the paths of
+// gpurun.ErrLost.
 func (d *Device) Lose(why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -248,7 +246,7 @@ func (d *Device) Lose(why error) {
 	}
 }
 
-// Usable is the error that every call would give, or nil.
+// Usable returns the error that every call would return, or nil.
 func (d *Device) Usable() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

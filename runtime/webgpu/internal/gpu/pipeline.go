@@ -16,8 +16,7 @@ var bindingTypes = [...]wgpu.BufferBindingType{
 	gpurun.Params:    wgpu.BufferBindingType_Uniform,
 }
 
-// Pipeline is a compiled kernel. It lives until it is released, or its device
-// closed.
+// Pipeline is a compiled kernel. It lives until it is released or its device is closed.
 type Pipeline struct {
 	dev      *Device
 	ref      *wgpu.ComputePipeline
@@ -25,8 +24,7 @@ type Pipeline struct {
 	bindings []gpurun.Binding
 }
 
-// NewPipeline compiles WGSL whose entry point is "main" and whose group 0
-// holds the bindings in order.
+// NewPipeline compiles WGSL with the entry point "main" and the bindings in group 0, in order.
 func (d *Device) NewPipeline(source string, bindings []gpurun.Binding) (gpurun.Pipeline, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,8 +69,8 @@ func (d *Device) NewPipeline(source string, bindings []gpurun.Binding) (gpurun.P
 	return p, nil
 }
 
-// Release gives the kernel's memory back once submitted work is done with it.
-// Calling it again does nothing.
+// Release frees the kernel's memory after submitted work is done with it. Calling it again does
+// nothing.
 func (p *Pipeline) Release() {
 	d := p.dev
 	d.mu.Lock()
@@ -88,7 +86,7 @@ func (p *Pipeline) release() {
 	p.layout.Release()
 }
 
-// sourceError keeps faults of the device apart from faults of the text.
+// sourceError separates faults of the device from errors in the text.
 func sourceError(err error) error {
 	if isDeviceFault(err) {
 		return err

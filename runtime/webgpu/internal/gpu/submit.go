@@ -15,9 +15,9 @@ func isDeviceFault(err error) bool {
 	return errors.Is(err, gpurun.ErrLost) || errors.Is(err, gpurun.ErrMemory) || errors.Is(err, gpurun.ErrClosed)
 }
 
-// Submit runs dispatches in order, in one pass and one submission; each sees
-// what the earlier ones wrote. Before them it writes params, where there are
-// any, to the start of paramBuf. It returns once the work is queued.
+// Submit runs dispatches in order, in one pass and one submission; each sees the writes of the
+// earlier ones. First it writes params, if any, to the start of paramBuf. It returns when the work
+// is queued.
 func (d *Device) Submit(list []gpurun.Dispatch, paramBuf gpurun.Buffer, params []byte) error {
 	if len(list) == 0 {
 		return nil
@@ -70,8 +70,8 @@ func (d *Device) Submit(list []gpurun.Dispatch, paramBuf gpurun.Buffer, params [
 	})
 }
 
-// encode records commands and submits them: a command buffer never leaves
-// this function, so none can be submitted twice. The caller holds the lock.
+// encode records commands and submits them. A command buffer never leaves this function, so it
+// cannot be submitted twice. The caller holds the lock.
 func (d *Device) encode(record func(*wgpu.CommandEncoder) error) error {
 	enc, err := d.dev.CreateCommandEncoder(nil)
 	if err = d.check(err); err != nil {

@@ -10,19 +10,19 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// chunk is the size of a staging buffer: large enough that a transfer's fixed
-// costs vanish, small enough that two of them stay in cache-friendly bounds.
+// chunk is the size of a staging buffer: large enough to make a transfer's fixed costs negligible,
+// small enough that two of them suit the caches.
 const chunk = 8 << 20
 
-// direct is the largest write handed to the queue, which copies it at once:
-// below it that is cheaper than mapping a staging buffer.
+// direct is the largest write through the queue, which copies it at once: up to that size this is
+// cheaper than mapping a staging buffer.
 const direct = 64 << 10
 
-// maxStaging bounds the pool per direction.
+// maxStaging bounds the pool of each direction.
 const maxStaging = 3
 
-// Write fills n bytes of buf at off (both multiples of 4). fill is called with
-// parts of staging memory in ascending order and the position of each.
+// Write fills n bytes of buf at off (both multiples of 4). It calls fill for parts of staging
+// memory in ascending order, with the position of each.
 func (d *Device) Write(buf gpurun.Buffer, off, n int64, fill func(dst []byte, at int64)) error {
 	if err := d.begin(); err != nil {
 		return err
@@ -51,8 +51,8 @@ func (d *Device) Write(buf gpurun.Buffer, off, n int64, fill func(dst []byte, at
 	return nil
 }
 
-// Read passes n bytes of buf at off (both multiples of 4) to drain, in parts and
-// ascending order. It waits for the work submitted before.
+// Read passes n bytes of buf at off (both multiples of 4) to drain, in parts and ascending order.
+// It waits for the work submitted before.
 func (d *Device) Read(buf gpurun.Buffer, off, n int64, drain func(src []byte, at int64)) error {
 	if err := d.begin(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (d *Device) Read(buf gpurun.Buffer, off, n int64, drain func(src []byte, at
 		s        *Buffer
 		at, size int64
 	}
-	var ahead []part // copies under way; two let one copy while the other drains
+	var ahead []part // copies in progress; with two, one copies while the other drains
 	defer func() {
 		for _, p := range ahead { // after an error
 			p.s.Release()
@@ -102,8 +102,8 @@ func (d *Device) Read(buf gpurun.Buffer, off, n int64, drain func(src []byte, at
 	return nil
 }
 
-// begin and end frame a transfer: between them it polls the device and shows
-// mapped memory without the lock, so that Close waits until none is left.
+// begin and end frame a transfer: in between it polls the device and accesses mapped memory without
+// the lock. Close waits until no transfer is left.
 func (d *Device) begin() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,14 +146,14 @@ func (d *Device) takeStaging(use gpurun.Use) (*Buffer, error) {
 	}
 	pool := &d.staging[slot[use]]
 	if len(*pool) > 0 {
-		s := (*pool)[0] // the oldest: its copy is the likeliest to be done
+		s := (*pool)[0] // the oldest: its copy is most likely done
 		*pool = append((*pool)[:0], (*pool)[1:]...)
 		return s, nil
 	}
 	return d.newBuffer(chunk, use)
 }
 
-// keep puts a staging buffer back. The caller holds the lock.
+// keep returns a staging buffer to the pool. The caller holds the lock.
 func (d *Device) keep(s *Buffer) {
 	pool := &d.staging[slot[s.use]]
 	if len(*pool) >= maxStaging {
@@ -163,8 +163,8 @@ func (d *Device) keep(s *Buffer) {
 	*pool = append(*pool, s)
 }
 
-// mapStaging maps a staging buffer that nobody else holds, waiting for the
-// copies it is part of. A transfer calls it.
+// mapStaging maps a staging buffer that only the caller holds, and waits for the copies that use
+// it. It must be called within a transfer.
 func (d *Device) mapStaging(s *Buffer) error {
 	d.mu.Lock()
 	if err := d.usable(); err != nil || s.mapped {
@@ -173,8 +173,8 @@ func (d *Device) mapStaging(s *Buffer) error {
 	}
 	m := startMap(s.ref, s.use == upload, s.size)
 	d.mu.Unlock()
-	// A request is always answered, with an error if need be; its memory must
-	// outlive the answer, so nothing ends this loop early.
+	// A request is always answered, if necessary with an error. Its memory must outlive the answer,
+	// so nothing ends this loop early.
 	d.spin(func() bool { poll(d.dev); return m.done() })
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// How long a wait polls before it sleeps between polls. A sleep costs about a
-// millisecond, a small dispatch is done in a tenth of one. Threads that poll take
-// cores from an adapter that computes on them, and nothing from any other, where
-// what a sleep costs should be little beside what was waited for.
+// How long a wait polls before it sleeps between polls. A sleep costs about a millisecond, and a
+// small dispatch takes a tenth of that. Polling threads take cores from an adapter that computes on
+// them. They take nothing from hardware, where a sleep should cost little compared with the work
+// waited for.
 const (
 	spinSoftware = 500 * time.Microsecond
 	spinHardware = 20 * time.Millisecond
@@ -45,7 +45,7 @@ func (d *Device) spin(done func() bool) {
 	}
 }
 
-// Wait blocks until all submitted work is done, however long that takes.
+// Wait waits until all submitted work is done, however long that takes.
 func (d *Device) Wait() error {
 	d.mu.Lock()
 	err := d.usable()
@@ -63,9 +63,9 @@ func (d *Device) Wait() error {
 	return d.check(nil)
 }
 
-// Close waits for submitted work and for transfers, and releases the device and
-// all that was made on it; later calls give gpurun.ErrClosed. A lost device is left to the
-// process: its driver cannot be trusted with a release.
+// Close waits for submitted work and for transfers, and releases the device and everything made on
+// it; later calls return gpurun.ErrClosed. A lost device is not released: its driver cannot be
+// trusted with that.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closed {
@@ -82,7 +82,7 @@ func (d *Device) Close() error {
 	d.spin(func() bool { return d.lost != nil || poll(d.dev) && d.transfers == 0 })
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.lost != nil || errors.Is(d.check(nil), gpurun.ErrLost) { // meanwhile
+	if d.lost != nil || errors.Is(d.check(nil), gpurun.ErrLost) { // lost meanwhile
 		return nil
 	}
 	for b := range d.buffers {
@@ -95,7 +95,7 @@ func (d *Device) Close() error {
 	d.buffers, d.pipelines = nil, nil
 	d.queue.Release()
 	d.dev.Release()
-	d.in.Release() // and with it the driver's device
+	d.in.Release() // releases the driver's device as well
 	d.faults.free()
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 
 var stride = flag.Uint64("stride", 1, "measure every n-th float32")
 
-// function is an op, its meaning in float64, and its bound: units in the last
-// place, or for composites abs + rel*|want|.
+// function is an op, its meaning in float64, and its bound: units in the last place, or for
+// composites abs + rel*|want|.
 type function struct {
 	name     string
 	op       func(*millrace.Tensor) *millrace.Tensor
@@ -99,8 +99,8 @@ func TestFloat32(t *testing.T) {
 	}
 }
 
-// worst is the largest error seen: in ulps, as a share of an absolute and
-// relative bound, and absolute for results below 10.
+// worst is the largest error found: in ulps, as a fraction of an absolute and relative bound, and
+// absolute for results below 10.
 type worst struct {
 	ulps, share, abs float64
 	at               float32
@@ -128,7 +128,7 @@ func sweep(t *testing.T, dev *millrace.Device, f function) worst {
 	return total
 }
 
-// compare works on all cores: the references take longer than the ops.
+// compare uses all cores: the references take longer than the ops.
 func compare(f function, x, y []float32) worst {
 	parts := goruntime.GOMAXPROCS(0)
 	found := make([]worst, parts)

@@ -1,23 +1,21 @@
-// Package background does what callers need not wait for.
+// Package background does work in the background.
 package background
 
 import "sync"
 
-// Queue hands items to Do, one after another and in order, on a goroutine that
-// lives as long as there are any. It is ready once Do is set, and safe for
-// concurrent use.
+// Queue passes items to Do, one after another and in order, on a goroutine that lives as long as
+// there are items. It is ready once Do is set, and safe for concurrent use.
 type Queue[T any] struct {
 	Do func(T)
-	// Limit is how many items may wait; 0: any number.
+	// Limit is the largest number of waiting items; 0: any number.
 	Limit int
 
 	mu    sync.Mutex
 	items []T
-	empty chan struct{} // closed when the goroutine ends; nil while there is none
+	empty chan struct{} // closed when the goroutine ends; nil without one
 }
 
-// Add puts an item behind the others, and reports whether there was a place: it waits
-// for none.
+// Add appends an item, and reports whether there was room. It does not wait for room.
 func (q *Queue[T]) Add(item T) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -32,7 +30,7 @@ func (q *Queue[T]) Add(item T) bool {
 	return true
 }
 
-// Wait returns when all items that were added before are done.
+// Wait returns when all items added before are processed.
 func (q *Queue[T]) Wait() {
 	q.mu.Lock()
 	empty := q.empty
@@ -47,7 +45,7 @@ func (q *Queue[T]) work() {
 	defer q.mu.Unlock()
 	for len(q.items) > 0 {
 		item := q.items[0]
-		clear(q.items[:1]) // what is done may go
+		clear(q.items[:1]) // frees the processed item
 		q.items = q.items[1:]
 		q.mu.Unlock()
 		q.Do(item)

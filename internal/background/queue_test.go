@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// What is added is done in order, also what is added while others are done, and
-// Wait returns when it is.
+// TestQueue: items are processed in order, also those added meanwhile, and Wait returns after them.
 func TestQueue(t *testing.T) {
 	var done []int
 	begun, go1 := make(chan bool), make(chan bool)
@@ -18,7 +17,7 @@ func TestQueue(t *testing.T) {
 		}
 		done = append(done, i)
 	}}
-	q.Wait() // there is nothing
+	q.Wait() // the queue is empty
 	q.Add(0)
 	<-begun
 	q.Add(1)
@@ -35,7 +34,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// A queue takes no more items than may wait, and takes some again when there is room.
+// TestQueueLimit: a queue accepts no items beyond its limit, and accepts some again when there is
+// room.
 func TestQueueLimit(t *testing.T) {
 	begun, go1 := make(chan bool), make(chan bool)
 	var done []int
@@ -60,7 +60,7 @@ func TestQueueLimit(t *testing.T) {
 	}
 }
 
-// Whoever waits finds what he added himself, whatever others do.
+// TestQueueOfMany: Wait covers the caller's own items, whatever other goroutines do.
 func TestQueueOfMany(t *testing.T) {
 	var mu sync.Mutex
 	done := map[[2]int]bool{}

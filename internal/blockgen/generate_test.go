@@ -9,8 +9,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestGenerated holds the files of runtime/cpu to what the op table and the
-// expansions say now.
+// TestGenerated compares the files of runtime/cpu with the current op table and expansions.
 func TestGenerated(t *testing.T) {
 	dir := filepath.Join("..", "..", "runtime", "cpu")
 	files, err := generate()
@@ -36,8 +35,8 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestEveryPrimitive checks that whatever an expansion may hold has a
-// function: then every kernel can run.
+// TestEveryPrimitive checks that every primitive in an expansion has a function: then every kernel
+// can run.
 func TestEveryPrimitive(t *testing.T) {
 	l := collect()
 	have := map[[2]any]bool{}

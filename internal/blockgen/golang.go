@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// goPrinter prints block functions in Go: straight-line code for one element,
-// inside a loop over arrays of a group's length, which needs no bounds checks.
+// goPrinter prints block functions in Go: straight-line code for one element, inside a loop over
+// arrays of a group's length, which needs no bounds checks.
 type goPrinter struct {
 	b    strings.Builder
 	subs map[uint64]bool
@@ -175,8 +175,8 @@ func (b *goBody) code(p *goPrinter, prog *ir.Prog) ([]string, error) {
 	return results, nil
 }
 
-// choose prints a select. Integers become conditional moves; floats would
-// become branches, so their bits are selected instead.
+// choose prints a select. Integers become conditional moves; floats would become branches, so their
+// bits are selected instead.
 func (b *goBody) choose(name string, dt ir.DType, a []string) {
 	switch {
 	case dt == ir.Bool:
@@ -190,7 +190,7 @@ func (b *goBody) choose(name string, dt ir.DType, a []string) {
 	}
 }
 
-// fma prints the common case in place: a call costs more than it.
+// fma prints the common case inline: a call would cost more.
 func (b *goBody) fma(name string, dt ir.DType, a []string) {
 	if dt == ir.Float64 {
 		fmt.Fprintf(&b.text, "\t\t\t%s := math.FMA(%s)\n", name, strings.Join(a, ", "))

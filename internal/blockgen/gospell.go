@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// goSpelling is a primitive as a Go expression: $0, $1, $2 are the operands,
-// $T the result's type, $N its bits. Float results are converted to their own type
-// where an addition might swallow the rounding of a product.
+// goSpelling is a primitive as a Go expression: $0, $1, $2 are the operands, $T the result's type,
+// $N its bits. Float results are converted to their own type if an addition could otherwise absorb
+// the rounding of a product.
 type goSpelling struct {
 	float, integer, boolean string
 }
@@ -93,7 +93,7 @@ func goBitcast(to, from ir.DType, x string) string {
 	case to == from:
 		return x
 	case to.Storage() || from.Storage():
-		return fmt.Sprintf("%s(%s)", goTypes[to], x) // a 16-bit float is its bits
+		return fmt.Sprintf("%s(%s)", goTypes[to], x) // a 16-bit float is represented by its bits
 	case to.IsFloat():
 		return fmt.Sprintf("math.Float%dfrombits(uint%d(%s))", to.Bits(), to.Bits(), x)
 	case from.IsFloat():

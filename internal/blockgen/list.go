@@ -15,16 +15,16 @@ type fn struct {
 	result ir.DType
 }
 
-// row says that an operation is computed by a function.
+// row maps an operation to its function.
 type row struct {
 	op     ir.Op
 	dt, in ir.DType
 	imm    uint64
-	immOf  string // the name of a table or sub-program; imm is looked up by it
+	immOf  string // the name of a table or sub-program, by which imm is looked up
 	fn     int
 }
 
-// list is all functions and the operations they serve.
+// list is all functions with the operations they serve.
 type list struct {
 	fns  []fn
 	rows []row
@@ -50,15 +50,14 @@ func collect() *list {
 	return l
 }
 
-// whole tells the dtypes whose operations with an expansion get functions of
-// their own. With others they are run as the primitives they are made of, or in
-// the dtype that storage is computed in: functions cost everyone time to
-// compile.
+// whole reports the dtypes whose composite operations get their own functions. For the others an
+// operation runs as its primitives, or in the dtype that computes the storage dtype: every function
+// costs compile time for all builds.
 func whole(dt ir.DType) bool {
 	return dt.Tensor() && !dt.Storage() && dt != ir.Uint32 && dt != ir.Uint64
 }
 
-// has tells whether an operation gets a function.
+// has reports whether an operation gets a function.
 func has(op ir.Op, dt, first ir.DType) bool {
 	switch {
 	case op.Info().Prim:
@@ -73,7 +72,7 @@ func has(op ir.Op, dt, first ir.DType) bool {
 	return whole(dt) && (first == ir.Invalid || whole(first))
 }
 
-// op adds an operation for every combination of dtypes it has functions for.
+// op adds an operation for every combination of dtypes with a function.
 func (l *list) op(op ir.Op, info *ir.Info) {
 	for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
 		if !info.In.Has(dt) {
@@ -105,8 +104,7 @@ func (l *list) op(op ir.Op, info *ir.Info) {
 	}
 }
 
-// createArgs are a creation op's scalars: values in its dtype, but seeds are
-// bits.
+// createArgs are a creation op's scalars: values in its dtype, except seeds, which are bits.
 func createArgs(op ir.Op, args []ir.DType) []ir.DType {
 	if op == ir.Uniform || op == ir.Normal {
 		return []ir.DType{ir.Uint64}
@@ -118,7 +116,7 @@ func (l *list) add(r row, args []ir.DType) {
 	l.program(r, ir.Expansion(r.op, r.dt, args))
 }
 
-// bitcasts copy: the width is all that counts.
+// bitcasts adds copies: only the width matters.
 func (l *list) bitcasts() {
 	for from := ir.Bool + 1; from < ir.NumDTypes; from++ {
 		for to := ir.Bool + 1; to < ir.NumDTypes; to++ {
@@ -160,7 +158,7 @@ func one(in ir.Instr, params ...ir.DType) *ir.Prog {
 	return p
 }
 
-// program gives a row its function, a new one unless the same program has one.
+// program gives a row its function: an existing one if it has the same program, else a new one.
 func (l *list) program(r row, p *ir.Prog) {
 	p = unsigned(p)
 	key := text(p)
@@ -197,7 +195,7 @@ var short = [ir.NumDTypes]string{
 	ir.Int8: "i8", ir.Int16: "i16", ir.Uint16: "u16", ir.Float16: "f16", ir.BFloat16: "bf16",
 }
 
-// text names everything of a program but its name.
+// text is a program's text without its name.
 func text(p *ir.Prog) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, p.Params, p.Results)
@@ -207,7 +205,7 @@ func text(p *ir.Prog) string {
 	return b.String()
 }
 
-// How much of a dtype a primitive looks at.
+// How much of a dtype affects a primitive.
 const (
 	signMatters = iota
 	signless    // wraps: signed and unsigned integers give the same bits
@@ -224,8 +222,8 @@ func care(in ir.Instr) int {
 	return signMatters
 }
 
-// unsigned rewrites a program that does not care for signs to unsigned types,
-// so that several operations share its function.
+// unsigned rewrites a program that does not depend on signs to unsigned types; several operations
+// then share its function.
 func unsigned(p *ir.Prog) *ir.Prog {
 	least := moves
 	for _, in := range p.Code {

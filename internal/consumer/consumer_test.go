@@ -70,7 +70,7 @@ func TestWriteZip(t *testing.T) {
 	}
 }
 
-// What is published must be what the nested module asks for.
+// TestNestedVersion: the published version is the one that the nested module requires.
 func TestNestedVersion(t *testing.T) {
 	mod, err := os.ReadFile(filepath.Join("..", "..", nested, "go.mod"))
 	if err != nil {

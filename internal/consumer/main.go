@@ -1,12 +1,10 @@
-// Command consumer does what somebody does who has never seen this repository:
-// it publishes the working tree as modules on a file:// proxy, and in an empty
-// app elsewhere gets the root one, builds and runs the README's example, tidies,
-// vendors, and installs fusebench. In another app it gets the nested module
-// gomlxbackend and runs a graph, and it installs and runs the program that trains
-// with GoMLX.
+// Command consumer acts as a first-time user: it publishes the working tree as modules on a file://
+// proxy. In an empty app elsewhere it gets the root module, builds and runs the README's example,
+// tidies, vendors, and installs fusebench. In another app it gets the nested module gomlxbackend
+// and runs a graph, and it installs and runs the program that trains with GoMLX.
 //
-// It fails where the root package, npy or safetensors makes its importers
-// download anything but xxhash. Nothing it does touches the user's module cache.
+// It fails if the root package, npy or safetensors makes its importers download anything but
+// xxhash. It does not touch the user's module cache.
 package main
 
 import (
@@ -20,11 +18,11 @@ import (
 	"strings"
 )
 
-// The version is the one that gomlxbackend asks for.
+// The version is the one that gomlxbackend requires.
 const (
 	module  = "github.com/millrace-go/millrace"
 	version = "v0.1.0"
-	nested  = "gomlxbackend"   // a module of its own in this folder
+	nested  = "gomlxbackend"   // a nested module in this folder
 	trainer = "examples/gomlx" // a program that uses it, likewise
 )
 
@@ -78,9 +76,8 @@ func check() error {
 	return installTrainer(work, env)
 }
 
-// consumerEnv is the environment of the empty app: its own module cache, and
-// the published module before the user's cache (so that the check works
-// offline) before the user's proxy.
+// consumerEnv is the environment of the empty app: a separate module cache, and as proxies the
+// published module, then the user's cache (for offline use), then the user's proxy.
 func consumerEnv(work string) ([]string, error) {
 	cache, err := goOutput(".", nil, "env", "GOMODCACHE")
 	if err != nil {
@@ -95,8 +92,8 @@ func consumerEnv(work string) ([]string, error) {
 		"GONOSUMDB="+module,
 		"GOMODCACHE="+filepath.Join(work, "modcache"),
 		"GOBIN="+filepath.Join(work, "bin"),
-		// So that the cache can be removed, and so that what is built does not
-		// depend on where it lies: the C is then compiled once for all of this.
+		// A writable cache can be removed. With -trimpath the build does not depend on its folder:
+		// the C is then compiled once for all of this.
 		"GOFLAGS=-modcacherw -trimpath",
 		"GOWORK=off",
 		"MILLRACE_REQUIRE=",
@@ -124,7 +121,7 @@ func consume(work string, env []string, example, want string) error {
 	if err := os.WriteFile(filepath.Join(app, "main.go"), []byte(example), 0o666); err != nil {
 		return err
 	}
-	// What reads files must not cost more either.
+	// Reading files must not cost more downloads either.
 	files := "package main\n\nimport (\n\t_ \"" + module + "/npy\"\n\t_ \"" + module + "/safetensors\"\n)\n"
 	if err := os.WriteFile(filepath.Join(app, "files.go"), []byte(files), 0o666); err != nil {
 		return err
@@ -155,7 +152,7 @@ func consume(work string, env []string, example, want string) error {
 	if err := onlyAllowed(filepath.Join(work, "modcache")); err != nil {
 		return err
 	}
-	// From here on other modules may come in: fusebench is no one's import.
+	// From here on other modules are allowed: fusebench is not imported.
 	if err := run("install", module+"/cmd/fusebench@"+version); err != nil {
 		return err
 	}
@@ -166,9 +163,8 @@ func consume(work string, env []string, example, want string) error {
 	return nil
 }
 
-// onlyAllowed looks for downloaded archives of other modules. (A go.mod file
-// alone is not a download worth speaking of: the go command reads some to
-// choose versions.)
+// onlyAllowed reports downloaded archives of other modules. (A go.mod file alone does not count:
+// the go command reads some to choose versions.)
 func onlyAllowed(modcache string) error {
 	base := filepath.Join(modcache, "cache", "download")
 	var bad []string
@@ -197,8 +193,7 @@ func onlyAllowed(modcache string) error {
 	return nil
 }
 
-// goOutput runs the go command and returns what it printed, trimmed. A nil env
-// is this process's.
+// goOutput runs the go command and returns its trimmed output. A nil env is this process's.
 func goOutput(dir string, env []string, args ...string) (string, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Env = dir, env

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// consumeNested gets the nested module in an empty app of its own, and builds
-// and runs a program that uses it, whose last line is what it must print.
+// consumeNested gets the nested module in a separate empty app, and builds and runs a program that
+// uses it. The program's last line is its expected output.
 func consumeNested(work string, env []string, program string) error {
 	src, err := os.ReadFile(program)
 	if err != nil {
@@ -50,8 +50,7 @@ func consumeNested(work string, env []string, program string) error {
 	return nil
 }
 
-// installTrainer installs the program that trains with GoMLX, and has it do a
-// few steps.
+// installTrainer installs the program that trains with GoMLX, and runs a few steps.
 func installTrainer(work string, env []string) error {
 	args := []string{"install", module + "/" + trainer + "@" + version}
 	fmt.Println("consumer: go", strings.Join(args, " "))

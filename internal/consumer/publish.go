@@ -15,13 +15,12 @@ import (
 	"time"
 )
 
-// maxZip is what the go command accepts as a module's size, unpacked.
+// maxZip is the go command's limit for a module's unpacked size.
 const maxZip = 500 << 20
 
-// moduleFiles lists the files of the module at root, slash-separated: what git
-// would commit where there is git, every file where there is not, and in both
-// cases without vendor folders, nested modules and what is no regular file, as
-// the format of module zips asks (https://go.dev/ref/mod#zip-files).
+// moduleFiles lists the files of the module at root, slash-separated: the files that git would
+// commit, or every file without git. It skips vendor folders, nested modules and irregular files,
+// as the format of module zips requires (https://go.dev/ref/mod#zip-files).
 func moduleFiles(root string) ([]string, error) {
 	candidates, err := gitFiles(root)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// readmeExample returns the first Go block of a README and the text block
-// after it, which says what the program prints.
+// readmeExample returns the first Go block of a README and the text block after it, which is the
+// program's output.
 func readmeExample(path string) (program, output string, err error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
@@ -24,8 +24,7 @@ func readmeExample(path string) (program, output string, err error) {
 	return program, output, nil
 }
 
-// block returns the contents of the first fenced block of a language, and what
-// follows it.
+// block returns the contents of the first fenced block of a language, and the text after it.
 func block(src, lang string) (body, rest string, ok bool) {
 	_, after, ok := strings.Cut("\n"+src, "\n```"+lang+"\n")
 	if !ok {

@@ -13,10 +13,10 @@ import (
 
 var fence = regexp.MustCompile("(?ms)^```(go|sh|text)\n(.*?)^```")
 
-// TestTutorial does what docs/tutorial.md says.
+// TestTutorial follows docs/tutorial.md.
 func TestTutorial(t *testing.T) { follow(t, "tutorial.md", 3) }
 
-// TestWhen does what docs/when.md says.
+// TestWhen follows docs/when.md.
 func TestWhen(t *testing.T) { follow(t, "when.md", 1) }
 
 // TestErrors, TestMemory and those of guides do what their pages say.

@@ -18,8 +18,8 @@ import (
 // Variable is the name of the environment variable.
 const Variable = "MILLRACE_DEBUG"
 
-// Flags has a field for each key, which is the field's name in lower case. The
-// help tags are what MILLRACE_DEBUG=help prints and docs/debugging.md lists.
+// Flags has a field for each key, which is the field's name in lower case. MILLRACE_DEBUG=help
+// prints the help tags, and docs/debugging.md lists them.
 type Flags struct {
 	Help  bool   `help:"print this list to standard error"`
 	Lines bool   `help:"remember the caller's line of every op, so that faults found later name the exact one"`
@@ -50,8 +50,7 @@ func Keys() []Key {
 	return keys
 }
 
-// Parse reads the variable's text. The error tells every problem at once and
-// the keys there are.
+// Parse reads the variable's text. The error lists every problem and the valid keys.
 func Parse(s string) (Flags, error) {
 	var flags Flags
 	var errs []error
@@ -111,8 +110,8 @@ func PrintHelp(w io.Writer) error {
 	return err
 }
 
-// Get is what the variable said when it was first asked for. Help is printed
-// then, once: it is the only thing the library ever prints.
+// Get is the variable's value at the first call. Help is printed then, once: the library prints
+// nothing else.
 var Get = sync.OnceValues(func() (Flags, error) {
 	flags, err := Parse(os.Getenv(Variable))
 	if flags.Help {

@@ -36,7 +36,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// Every field has a key and a help text, and help prints them all.
+// TestHelp: every field has a key and a help text, and help prints them all.
 func TestHelp(t *testing.T) {
 	var b strings.Builder
 	if err := PrintHelp(&b); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Open opens a device, or skips with the reason; where MILLRACE_REQUIRE names its driver
-// a device that is not there is a failure.
+// Open opens a device, or skips with the reason. If MILLRACE_REQUIRE names its driver, a missing
+// device is a failure.
 func Open(t *testing.T, spec string) *millrace.Device {
 	t.Helper()
 	d, err := millrace.Open(spec)

@@ -7,7 +7,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// On the CPU results have the same bits whatever runs them, fused with neighbours or not.
+// TestSameBits: on the CPU results have the same bits in every way to run, fused with neighbours or
+// not.
 func TestSameBits(t *testing.T) {
 	all := cases(t)
 	var devices []*millrace.Device

@@ -2,7 +2,7 @@ package everyday
 
 import "github.com/millrace-go/millrace"
 
-// call runs a case's op on its operands, and makes what has none in a place.
+// call runs a case's op on its operands; creation ops make their result in p.
 type call func(p millrace.Place, c *given, x []*tensor) []*tensor
 
 func list(ts ...*tensor) []*tensor { return ts }

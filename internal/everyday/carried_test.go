@@ -10,9 +10,9 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// An operand's error is the result's, though the other operand has no elements, and the
-// result has none to compute: of each method of two tensors, whether the error is known
-// when it is called or found by running.
+// TestErrorsBesideEmptyOperands: an operand's error becomes the result's, even if the other operand
+// and the result have no elements. This holds for each method of two tensors, for errors known at
+// the call and errors found by running.
 func TestErrorsBesideEmptyOperands(t *testing.T) {
 	methods := map[string]func(t, u *tensor) *tensor{}
 	two := reflect.TypeFor[func(t, u *tensor) *tensor]()
@@ -53,7 +53,7 @@ func TestErrorsBesideEmptyOperands(t *testing.T) {
 						ones := millrace.OnesOn(d, dt, shapes[0]...)
 						empty := millrace.OnesOn(d, dt, shapes[1]...)
 						if f(ones, empty).Err() != nil || f(empty, ones).Err() != nil {
-							continue // not of these
+							continue // not one of these methods
 						}
 						for how, make := range bad {
 							x, y := make(dt), make(dt)
@@ -72,8 +72,8 @@ func TestErrorsBesideEmptyOperands(t *testing.T) {
 	}
 }
 
-// Each of several results that fail is a handle of its own, as results that do not are: what
-// Set makes of one is nothing to the others.
+// TestFailedResultsAreApart: several failed results have separate handles, as successful ones do:
+// Set on one does not affect the others.
 func TestFailedResultsAreApart(t *testing.T) {
 	d := open(t, "cpu")
 	x := millrace.OnesOn(d, millrace.Float32, 2, 3, 4)
@@ -119,8 +119,8 @@ func TestFailedResultsAreApart(t *testing.T) {
 	}
 }
 
-// An error that only running finds is that of each result, of one element too, where what an
-// op counts does not depend on what the element is.
+// TestErrorsFoundLate: every result carries an error that only running finds. This includes results
+// of one element, even if an op's count does not depend on the element.
 func TestErrorsFoundLate(t *testing.T) {
 	for _, spec := range append(specs, "cpu:denormals=flush", "cpu:explore=background") {
 		t.Run(spec, func(t *testing.T) {

@@ -61,7 +61,7 @@ func cases(t *testing.T) []given {
 		}
 		all = append(all, list...)
 	}
-	for i := range all { // an op's name may have an argument behind it
+	for i := range all { // an op's name may be followed by an argument
 		all[i].Op, all[i].Spec, _ = strings.Cut(all[i].Op, " ")
 	}
 	return all
@@ -88,7 +88,7 @@ func (a array) floats(t *testing.T) []float64 {
 	return vs
 }
 
-// tensor holds the values in their dtype, in a place that has it.
+// tensor makes a tensor of the values in their dtype, on a device that has the dtype.
 func (a array) tensor(t *testing.T, p millrace.Place) *tensor {
 	t.Helper()
 	vs := a.floats(t)
@@ -132,7 +132,7 @@ func made[T interface {
 	return millrace.FromSliceOn(p, data, append([]int{}, shape...)...)
 }
 
-// elements of any dtype as float64, as far as that goes.
+// elements reads any dtype as float64, as exactly as possible.
 func elements(x *tensor) ([]float64, error) {
 	switch x.DType() {
 	case millrace.Bool:
@@ -164,8 +164,8 @@ func converted[T interface {
 	return out, err
 }
 
-// compare holds results to what was given, of floats within tol of the larger of 1 and
-// the number.
+// compare compares results with the given ones, floats within tol of the larger of 1 and the
+// number.
 func compare(t *testing.T, c *given, got []*tensor, tol, scale float64) {
 	t.Helper()
 	if len(got) != len(c.Out) {

@@ -34,7 +34,7 @@ func holding(p millrace.Place, dt ir.DType, vs ...float64) *tensor {
 	return apitest.FromBytes(p, d.TensorType, d.Data)
 }
 
-// ends are the least and the greatest number of a dtype that a float64 holds, too.
+// ends are the least and the greatest number of a dtype that a float64 also represents.
 func ends(dt ir.DType) (lo, hi float64) {
 	switch {
 	case dt == ir.Bool:
@@ -58,7 +58,7 @@ func ends(dt ir.DType) (lo, hi float64) {
 	return lo, hi
 }
 
-// numbersOf reads a tensor's elements as float64, which holds those of these tests.
+// numbersOf reads a tensor's elements as float64, which is exact for the numbers of these tests.
 func numbersOf(t *tensor) ([]float64, error) {
 	data, err := apitest.Bytes(t)
 	if err != nil {
@@ -76,8 +76,8 @@ func numbersOf(t *tensor) ([]float64, error) {
 	return vs, nil
 }
 
-// What makes tensors from nothing gives exactly the numbers that its documentation says,
-// of no, one and two elements and at the ends of each dtype's range.
+// TestCreationAtItsEnds: creation ops give exactly the documented numbers, for no, one and two
+// elements and at the ends of each dtype's range.
 func TestCreationAtItsEnds(t *testing.T) {
 	for _, spec := range specs {
 		t.Run(spec, func(t *testing.T) {
@@ -116,7 +116,7 @@ func created(t *testing.T, dev *millrace.Device, dt ir.DType) {
 	if dt == ir.Bool {
 		return
 	}
-	whole := math.Min(hi, 1<<53) // as far as each whole number is one
+	whole := math.Min(hi, 1<<53) // up to here every whole number is representable
 	if dt.IsFloat() {
 		whole = map[ir.DType]float64{ir.Float16: 1 << 11, ir.BFloat16: 1 << 8, ir.Float32: 1 << 24, ir.Float64: 1 << 53}[dt]
 	}
@@ -193,8 +193,8 @@ func integerEnds(t *testing.T, dev *millrace.Device, dt ir.DType, check func(nam
 	}
 }
 
-// evenly compares a Linspace with exact arithmetic: the ends are rounded once, the others
-// so many units in the last place of the larger end off at most.
+// evenly compares a Linspace with exact arithmetic: the ends are rounded once, the others differ by
+// at most units units in the last place of the larger end.
 func evenly(x *tensor, dt ir.DType, start, stop float64, n int, units float64) error {
 	got, err := numbersOf(x)
 	if err != nil || x.DType() != dt || len(got) != n {
@@ -226,7 +226,7 @@ func evenly(x *tensor, dt ir.DType, start, stop float64, n int, units float64) e
 	return nil
 }
 
-// Both ends of any range are exact.
+// TestLinspaceOfRandomRanges: both ends of any range are exact.
 func TestLinspaceOfRandomRanges(t *testing.T) {
 	dev := open(t, "cpu")
 	rng := rand.New(rand.NewPCG(32, 1))

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// What functions of float64 are off by, against what mpmath rounded once. For float32
-// all numbers are tried by internal/accuracy.
+// TestFloat64Functions measures errors of float64 functions against mpmath's results, rounded once.
+// internal/accuracy tries all numbers of float32.
 func TestFloat64Functions(t *testing.T) {
 	data, err := os.ReadFile("testdata/functions.txt")
 	if err != nil {
@@ -47,7 +47,7 @@ func TestFloat64Functions(t *testing.T) {
 	}
 }
 
-// Logarithms of powers of ten are whole numbers.
+// TestPowersOfTen: logarithms of powers of ten are whole numbers.
 func TestPowersOfTen(t *testing.T) {
 	var wide []float64
 	var narrow []float32
@@ -77,8 +77,8 @@ func TestPowersOfTen(t *testing.T) {
 	}
 }
 
-// ulps is how far got is from a number that was rounded to float64, in units of its last
-// place, at most half of one more than it says.
+// ulps is the distance of got from a number that was rounded to float64, in units of its last
+// place. The true error is at most half a unit larger.
 func ulps(got, want float64) float64 {
 	if got == want && math.Signbit(got) == math.Signbit(want) {
 		return 0

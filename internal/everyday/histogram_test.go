@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Bins count what lies between their edges, whose ends are those of the range: no element
-// within the range is left out, and none beyond it counts.
+// TestHistogramByItsEdges: bins count the elements between their edges, and the outer edges are
+// those of the range. No element within the range is left out, and none beyond it counts.
 func TestHistogramByItsEdges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(32, 3))
 	for _, spec := range specs {
@@ -79,7 +79,8 @@ func TestHistogramByItsEdges(t *testing.T) {
 	}
 }
 
-// Counts are exact in every dtype that holds them, and an error in others.
+// TestCountsOfEveryDType: counts are exact in every dtype that can hold them, and an error in
+// others.
 func TestCountsOfEveryDType(t *testing.T) {
 	for _, spec := range specs {
 		t.Run(spec, func(t *testing.T) {
@@ -108,7 +109,7 @@ func TestCountsOfEveryDType(t *testing.T) {
 						t.Errorf("edges beside %d in %v: %v", n, dt, edges.Err())
 					}
 				}
-				// Many elements are no matter where each count is small.
+				// The number of elements does not matter if each count is small.
 				at := millrace.ArangeOn(d, millrace.Int32, 0, 9000, 1).RemScalar(100)
 				got, err := elements(millrace.BinCount(dt, at, 100))
 				if err != nil || !slices.Equal(got, slices.Repeat([]float64{90}, 100)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// What ops make on the way they give up: behind the results of all cases nothing is live.
+// TestNothingStays: ops release their temporaries: after the results of all cases nothing is live.
 func TestNothingStays(t *testing.T) {
 	all := cases(t)
 	d := open(t, "cpu:compile=off,threads=1")
@@ -44,8 +44,8 @@ func TestNothingStays(t *testing.T) {
 	}
 }
 
-// Ops on floats of 16 bits are those of Float32, rounded once; results that are positions are
-// the same.
+// TestHalves: ops on 16-bit floats are those of Float32, rounded once; results that are positions
+// are equal.
 func TestHalves(t *testing.T) {
 	all := cases(t)
 	d := open(t, "cpu:compile=off,threads=1")

@@ -17,7 +17,7 @@ import (
 
 var open = devicetest.Open
 
-// specs are the devices that cases run on. The first one's bits are all CPU devices'.
+// specs are the devices of the cases. All CPU devices have the first one's bits.
 var specs = []string{"cpu", "cpu:fusion=off,compile=off", "webgpu", "opengl"}
 
 func held(d *millrace.Device, c *given) bool {
@@ -29,8 +29,8 @@ func held(d *millrace.Device, c *given) bool {
 	return true
 }
 
-// TestNumPy runs all cases alone, and between neighbours that they fuse with: operands
-// are computed by one op, and one follows. Doubling and halving change no digit of a float.
+// TestNumPy runs all cases alone, and between neighbours that they fuse with: an op computes the
+// operands, and another op follows. Doubling and halving change no digit of a float.
 func TestNumPy(t *testing.T) {
 	all := cases(t)
 	for _, spec := range specs {
@@ -95,7 +95,7 @@ func run(t *testing.T, d *millrace.Device, c *given, f call, tol float64) {
 	}
 }
 
-// before computes x by an op that fuses with what comes next.
+// before computes x by an op that fuses with the next op.
 func before(x *tensor) *tensor {
 	switch {
 	case x.DType() == millrace.Bool:
@@ -110,7 +110,7 @@ func before(x *tensor) *tensor {
 	return less.AddScalar(1)
 }
 
-// behind doubles floats, and leaves others as they are by an op.
+// behind doubles floats, and passes others through an op that does not change them.
 func behind(x *tensor) *tensor {
 	switch {
 	case x.DType() == millrace.Bool:
@@ -121,7 +121,7 @@ func behind(x *tensor) *tensor {
 	return x.AddScalar(1).SubScalar(1)
 }
 
-// TestFused holds ops to the number of kernels that they and their neighbours are.
+// TestFused checks the number of kernels of ops together with their neighbours.
 func TestFused(t *testing.T) {
 	d := open(t, "cpu:threads=1,compile=off,explore=wait")
 	x := millrace.NormalOn(d, millrace.Float32, 1, 64, 64)
@@ -151,7 +151,7 @@ func TestFused(t *testing.T) {
 	}
 }
 
-// operand makes an operand by an op, which is one for each time that it is called.
+// operand makes an operand by an op, a new one for each call.
 type operand = func() *tensor
 
 var fused = []struct {
@@ -184,7 +184,8 @@ var fused = []struct {
 	{"resize with a filter", 3, func(_ millrace.Place, x, _ operand) *tensor {
 		return millrace.Resize(x(), millrace.ResizeOptions{Mode: millrace.ResizeCubic, Antialias: true}, 20, 48)
 	}},
-	// Three: computed where it is needed, the mean of the two in the middle would be computed 64 times a row.
+	// Three: if it were computed where it is read, the mean of the two middle elements would be
+	// computed 64 times a row.
 	{"median that keeps", 3, func(_ millrace.Place, x, _ operand) *tensor { return x().Sub(x().MedianKeep(1)) }},
 	{"conv3d", 2, func(p millrace.Place, x, _ operand) *tensor {
 		return millrace.Conv3d(x().Reshape(1, 4, 4, 16, 16), millrace.OnesOn(p, millrace.Float32, 2, 4, 2, 3, 3), millrace.ConvOptions{})

@@ -9,7 +9,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Seeds of a generator are words of the op that has the same name, of counters from 0 on.
+// TestGeneratorSeeds: seeds of a generator are the words of the op of the same name, for counters
+// from 0 on.
 func TestGeneratorSeeds(t *testing.T) {
 	const seed = 12345
 	g := millrace.NewGenerator(seed)
@@ -73,8 +74,8 @@ func mixed(seed uint64) uint64 {
 	return seed ^ seed>>31
 }
 
-// tooFar is a sum of squared deviations that chance gives once in 100,000 times: numbers
-// are the same in every run, so this passes or not for good.
+// tooFar rejects a sum of squared deviations that chance gives once in 100,000 times. The numbers
+// are the same in every run, so the result never changes.
 func tooFar(counts []float64, shares []float64) error {
 	n, x := 0.0, 0.0
 	for _, c := range counts {
@@ -132,7 +133,8 @@ func TestDistributions(t *testing.T) {
 					t.Errorf("row %d: %v", i, err)
 				}
 			}
-			// Without replacement the first is drawn as with it, and none comes twice.
+			// Without replacement the first draw has the same distribution, and no number occurs
+			// twice.
 			many := w.Expand(20000, 7)
 			order := millrace.Multinomial(millrace.Int32, 7, many, 7, false)
 			if err := tooFar(count(order.Slice(millrace.All, millrace.At(0)), 7), shares); err != nil {
@@ -146,7 +148,7 @@ func TestDistributions(t *testing.T) {
 			if ok, err := millrace.Equal(last, millrace.FromSliceOn(d, []int32{1, 4, 6}).Expand(20000, 3)); err != nil || !ok {
 				t.Errorf("weights of 0 do not come last: %v", err)
 			}
-			// All places of all permutations of a few numbers are as likely.
+			// All positions of all permutations of a few numbers are equally likely.
 			var at []*tensor
 			for seed := range uint64(1200) {
 				at = append(at, millrace.PermutationOn(d, millrace.Int32, seed, 12))

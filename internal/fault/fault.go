@@ -1,6 +1,5 @@
-// Package fault makes operations fail on demand, so that tests can drive every
-// failure path. Nothing is armed outside tests, and an unarmed point costs one
-// atomic load.
+// Package fault makes operations fail on demand, which lets tests run every failure path. Nothing
+// is armed outside tests, and an unarmed point costs one atomic load.
 //
 // Engine part: no compatibility promise; use package millrace.
 package fault
@@ -15,7 +14,7 @@ import (
 const (
 	Alloc   = "alloc"   // device memory
 	Compile = "compile" // running a compiler
-	Load    = "load"    // loading what a compiler made
+	Load    = "load"    // loading a compiler's result
 	Launch  = "launch"  // running a list of launches
 	File    = "file"    // any file operation of a cache
 
@@ -23,7 +22,7 @@ const (
 	ProtectCode = "protectcode" // making it executable
 )
 
-// Error is what an armed point returns.
+// Error is the error of an armed point.
 type Error struct{ Point string }
 
 func (e *Error) Error() string { return fmt.Sprintf("injected fault at %s", e.Point) }
@@ -32,7 +31,7 @@ var (
 	armed atomic.Int32 // number of armed points
 	mu    sync.Mutex
 	left  = map[string]int{}
-	skip  = map[string]int{} // hits that pass before
+	skip  = map[string]int{} // hits that pass before the failures
 )
 
 // Set makes the next n hits of a point fail; n < 0 makes all of them fail and
@@ -43,8 +42,8 @@ func Set(point string, n int) {
 	set(point, 0, n)
 }
 
-// SetAfter is Set for the n hits that come after the next pass ones: so a test
-// drives one step after another of what passes a point several times.
+// SetAfter is Set for n hits after pass hits that succeed: a test can fail each of several passes
+// of a point in turn.
 func SetAfter(point string, pass, n int) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -70,7 +69,7 @@ func Reset() {
 	armed.Store(0)
 }
 
-// Hit returns an *Error where the point is armed.
+// Hit returns an *Error if the point is armed.
 func Hit(point string) error {
 	if armed.Load() == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package filetest is what the tests of npy and safetensors share: the tensors
-// that their testdata/make.py wrote, and comparing what was read with them.
+// Package filetest is the common part of the tests of npy and safetensors: the tensors that their
+// testdata/make.py wrote, and comparisons with them.
 //
 // Engine part: no compatibility promise; use package millrace.
 package filetest
@@ -15,10 +15,10 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Path is that of a file of the package's testdata.
+// Path is the path of a file of the package's testdata.
 func Path(name string) string { return filepath.Join("testdata", name) }
 
-// Ramp is what the function of that name in testdata/make.py gives.
+// Ramp is the result of the function of that name in testdata/make.py.
 func Ramp(t testing.TB, dt millrace.DType, shape ...int) *millrace.Tensor {
 	t.Helper()
 	n := millrace.Arange(millrace.Int32, 0, float64(ir.Shape(shape).Elems()), 1)
@@ -38,8 +38,8 @@ func Ramp(t testing.TB, dt millrace.DType, shape ...int) *millrace.Tensor {
 	return x
 }
 
-// DTypes are those of tensors. The default device has to hold all of them: a
-// file must not go untested because a dtype went missing.
+// DTypes are those of tensors. The default device must have all of them: a missing dtype must not
+// leave a file untested.
 func DTypes(t testing.TB) []millrace.DType {
 	t.Helper()
 	d, err := millrace.Default()
@@ -59,7 +59,7 @@ func DTypes(t testing.TB) []millrace.DType {
 	return list
 }
 
-// Same compares by the bytes of the elements, which every dtype has.
+// Same compares the bytes of the elements, which works for every dtype.
 func Same(t testing.TB, name string, got, want *millrace.Tensor) {
 	t.Helper()
 	var a, b bytes.Buffer
@@ -73,7 +73,7 @@ func Same(t testing.TB, name string, got, want *millrace.Tensor) {
 	}
 }
 
-// Allocated is how many bytes f takes from Go's memory.
+// Allocated is the number of bytes that f allocates in Go's memory.
 func Allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

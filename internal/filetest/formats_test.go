@@ -24,7 +24,7 @@ import (
 type fileReader struct {
 	name   string
 	read   func(path string) error
-	format error    // what a file of another format is; nil: no error of a kind
+	format error    // the error for a file of another format; nil: any error
 	own    []string // the formats below that it reads, or takes for text
 }
 
@@ -79,7 +79,7 @@ func fileReaders() []fileReader {
 	}
 }
 
-// otherFiles are files by what errors call them.
+// otherFiles are files by their names in errors.
 func otherFiles(t *testing.T) map[string][]byte {
 	zipOf := func(names ...string) []byte {
 		var b bytes.Buffer
@@ -153,8 +153,8 @@ func otherFiles(t *testing.T) map[string][]byte {
 	}
 }
 
-// TestOtherFormats: a file of another format is an error that names the file and says what
-// it seems to be.
+// TestOtherFormats: a file of another format is an error that names the file and its apparent
+// format.
 func TestOtherFormats(t *testing.T) {
 	dir := t.TempDir()
 	for _, r := range fileReaders() {
@@ -188,7 +188,8 @@ func TestOtherFormats(t *testing.T) {
 	}
 }
 
-// TestFolderForFile: a folder in place of a file, and the other way round, is said to be one.
+// TestFolderForFile: a folder in place of a file, and a file in place of a folder, are reported as
+// such.
 func TestFolderForFile(t *testing.T) {
 	for _, r := range fileReaders() {
 		if strings.Contains(r.name, "Images") || r.name == "npy.Read" || r.name == "millrace.UsePlans" {

@@ -10,15 +10,16 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Signing is above 0 while a function runs that is to do the same when it is called again.
-// Tensors that are made meanwhile carry a signature of what made them: the op with its
-// numbers, seeds among them, and the operands' signatures. Those made before have none.
+// Signing is above 0 while a function runs that must do the same when it is called again. Tensors
+// made meanwhile carry a signature of their computation: the op with its numbers, seeds among them,
+// and the operands' signatures. Older tensors have none.
 var Signing atomic.Int32
 
-// Signature of t: 0 where nothing is known. That of a watched tensor says what it names.
+// Signature returns t's signature, 0 if it is unknown. That of a watched tensor depends on its
+// current value.
 var Signature func(t any) uint64
 
-// Sign is the signature of a result of an op of that name.
+// Sign is the signature of a result of the op with that name.
 func Sign(op string, dt ir.DType, shape ir.Shape) uint64 {
 	h := SignMore(xxhash.Sum64String(op), uint64(dt))
 	for _, n := range shape {
@@ -27,13 +28,13 @@ func Sign(op string, dt ir.DType, shape ir.Shape) uint64 {
 	return h
 }
 
-// SignMore takes one more number into a signature, which is not 0 then.
+// SignMore adds a number to a signature, which is never 0 afterwards.
 func SignMore(h, x uint64) uint64 {
 	high, low := bits.Mul64(h^0x9e3779b97f4a7c15, x^0xbf58476d1ce4e5b9)
 	return bits.RotateLeft64(h, 23) ^ high ^ low | 1
 }
 
-// SignWith takes attributes of an op into a signature.
+// SignWith adds attributes of an op to a signature.
 func SignWith(h uint64, with any) uint64 {
 	return SignMore(h, xxhash.Sum64String(fmt.Sprintf("%+v", with)))
 }

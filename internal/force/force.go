@@ -1,59 +1,57 @@
-// Package force makes the engine do what it would do seldom, so that tests see it:
-// run every kernel by another choice than it would choose, and run out of room for
-// plans. Nothing is forced outside tests.
+// Package force makes the engine do things that it rarely does, for tests: run every kernel by
+// another choice than the default, and run out of room for plans. Nothing is forced outside tests.
 //
 // Engine part: no compatibility promise; use package millrace.
 package force
 
 import "sync/atomic"
 
-// choice is the number that is forced, plus 1; 0: none.
+// choice is the forced number plus 1; 0: none.
 var choice atomic.Int64
 
-// SetChoice makes every unit of launches run by the choice with this number,
-// counted from the device's own and modulo how many there are; a negative one
-// ends it. Devices list all their choices then, worth a choice or not.
+// SetChoice makes every unit of launches run by the choice with this number, counted from the
+// device's own and modulo the number of choices; a negative number ends it. Meanwhile devices list
+// choices for all launches.
 func SetChoice(k int) { choice.Store(int64(max(k, -1)) + 1) }
 
-// Choice is the number that is forced.
+// Choice is the forced number.
 func Choice() (k int, forced bool) {
 	n := choice.Load()
 	return int(n - 1), n > 0
 }
 
-// plans is how many plans a device keeps; 0: as many as it would.
+// plans is the number of plans that a device keeps; 0: the default.
 var plans atomic.Int64
 
 // SetPlans bounds the plans of devices that are opened from now on; 0 ends it.
 func SetPlans(n int) { plans.Store(int64(n)) }
 
-// Plans is how many a device keeps that else keeps so many.
+// Plans is the number of plans that a device keeps; most is the default.
 func Plans(most int) int { return bounded(&plans, most) }
 
-// steps is how many ops a step holds at most, parts how many are searched at once; 0: as
-// they would.
+// steps is the largest number of ops of a step, parts that of a searched part; 0: the defaults.
 var steps, parts atomic.Int64
 
-// SetSteps bounds the ops of a step in a scope or a Recording, on streams that are opened
-// from now on, and of the parts in which long segments are searched; 0 ends it.
+// SetSteps bounds the ops of a step in a scope or a Recording, on streams opened from now on, and
+// the ops of the parts in which long segments are searched; 0 ends it.
 func SetSteps(step, part int) {
 	steps.Store(int64(step))
 	parts.Store(int64(part))
 }
 
-// Step is how many ops a step holds that else holds so many.
+// Step is the largest number of ops of a step; most is the default.
 func Step(most int) int { return bounded(&steps, most) }
 
-// Part is how many ops are searched at once, where else it is so many.
+// Part is the largest number of ops searched at once; most is the default.
 func Part(most int) int { return bounded(&parts, most) }
 
-// pieces is whether every concatenation is written in pieces.
+// pieces is set if every concatenation is written in pieces.
 var pieces atomic.Bool
 
-// SetPieces has every concatenation written in pieces, however small; false ends it.
+// SetPieces makes every concatenation be written in pieces, whatever its size; false ends it.
 func SetPieces(all bool) { pieces.Store(all) }
 
-// Pieces reports that.
+// Pieces reports whether SetPieces is in effect.
 func Pieces() bool { return pieces.Load() }
 
 func bounded(by *atomic.Int64, most int) int {

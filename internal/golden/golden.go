@@ -1,5 +1,5 @@
-// Package golden runs text files of cases against the code they describe. A
-// file is a list of cases, separated by blank lines:
+// Package golden runs text files of cases against the code they describe. A file is a list of
+// cases, separated by blank lines:
 //
 //	# What this case ensures.
 //	lower fold
@@ -7,11 +7,10 @@
 //	----
 //	out 0 : float32
 //
-// The first line that is no comment is a command and its arguments; what
-// follows up to ---- is the input, and the rest, up to a blank line, the
-// output. An output that holds blank lines itself stands between two doubled
-// separators instead. Tests run with -update rewrite the outputs in place and
-// touch nothing else.
+// The first line that is no comment is a command with its arguments. The lines up to ---- are the
+// input, and the rest, up to a blank line, is the output. An output that contains blank lines is
+// placed between two doubled separators instead. Tests run with -update rewrite the outputs in
+// place and change nothing else.
 //
 // Engine part: no compatibility promise; use package millrace.
 package golden
@@ -37,17 +36,16 @@ type Case struct {
 	Args  []string
 	Input string // lines, each ended
 	want  string
-	head  []string // comments and blank lines before the command, as they are
+	head  []string // comments and blank lines before the command, unchanged
 }
 
-// Handler computes the output of a case. It reports faults of the case itself
-// through t; an error that the case is about belongs in the output.
+// Handler computes the output of a case. It reports faults of the case itself through t; an
+// expected error belongs in the output.
 type Handler func(t *testing.T, c *Case) string
 
-// Run runs every .txt file below dir, one subtest each, with the handler of
-// each case's command. So that nothing rots it fails for files that are no
-// .txt (fuzz corpora apart), for commands without a handler and for handlers
-// that no case uses.
+// Run runs every .txt file below dir, one subtest each, with the handler of each case's command. To
+// keep the files current it fails for other files (fuzz corpora apart), for commands without a
+// handler and for unused handlers.
 func Run(t *testing.T, dir string, handlers map[string]Handler) {
 	t.Helper()
 	used := map[string]bool{}
@@ -122,7 +120,7 @@ func runFile(t *testing.T, path string, handlers map[string]Handler, used map[st
 	}
 }
 
-// parse splits a file into cases. tail is what follows the last one.
+// parse splits a file into cases. tail is the text after the last one.
 func parse(path, src string) (cases []Case, tail []string, err error) {
 	lines := strings.Split(strings.TrimSuffix(src, "\n"), "\n")
 	if src == "" {

@@ -1,5 +1,4 @@
-// Package gradcases has a function for every rule of package autodiff, for tests on any
-// device.
+// Package gradcases has a function for every rule of package autodiff, for tests on any device.
 package gradcases
 
 import (
@@ -10,17 +9,17 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// T is short for a tensor.
+// T is an abbreviation.
 type T = millrace.Tensor
 
-// Case is a function of tensors, whose derivatives there are within the operands' ranges.
+// Case is a function of tensors that has derivatives within the operands' ranges.
 type Case struct {
 	Name string
 	F    func(in []*T) *T
 	Ops  []Operand
 }
 
-// Operand is an input of a case: its shape, and what its elements are like.
+// Operand is an input of a case: its shape, and the range of its elements.
 type Operand struct {
 	Shape  []int
 	Lo, Hi float64
@@ -45,7 +44,7 @@ func (o Operand) Values(r *rand.Rand) []float64 {
 	return v
 }
 
-// Weigh makes one number of a result, to which every element counts another way.
+// Weigh makes one number of a result, with a different weight for each element.
 func Weigh(y *T) *T {
 	w := make([]float32, y.Len())
 	for i := range w {
@@ -68,7 +67,7 @@ func w(size, stride, dilation, before, after int) millrace.Window {
 	return millrace.Window{Size: size, Stride: stride, Dilation: dilation, Before: before, After: after}
 }
 
-// ints are indices where x is.
+// ints makes indices on x's stream.
 func ints(x *T, v []int32, shape ...int) *T { return millrace.FromSliceOn(x.Stream(), v, shape...) }
 
 type ops = []Operand
@@ -78,7 +77,7 @@ var a34 = ops{apart(-2, 2, 3, 4)}
 // Cases are one or several for each rule.
 var Cases = slices.Concat(plain, more, everyday)
 
-// plain are ops as they are mostly called.
+// plain are ops in their usual calls.
 var plain = []Case{
 	{"neg", one((*T).Neg), a34}, {"abs", one((*T).Abs), a34}, {"square", one((*T).Square), a34},
 	{"sqrt", one((*T).Sqrt), ops{in(0.5, 2, 5)}}, {"rsqrt", one((*T).Rsqrt), ops{in(0.5, 2, 5)}}, {"recip", one((*T).Recip), ops{in(0.5, 2, 5)}},

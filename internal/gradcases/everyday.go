@@ -2,7 +2,7 @@ package gradcases
 
 import "github.com/millrace-go/millrace"
 
-// everyday are ops that are made of others.
+// everyday are ops composed of others.
 var everyday = []Case{
 	{"diagvector", one(func(x *T) *T { return x.Diag(-1).Square() }), ops{in(-1, 1, 3)}}, {"diagmatrix", one(func(x *T) *T { return x.Diag(1).Square() }), a34},
 	{"trace", one(func(x *T) *T { return x.Square().Trace() }), ops{in(-1, 1, 2, 3, 3)}}, {"outer", two(millrace.Outer), ops{in(-1, 1, 3), in(-1, 1, 4)}},

@@ -4,13 +4,13 @@ import "github.com/millrace-go/millrace"
 
 var zero31 = in(0, 0, 3, 1)
 
-// hides is a mask over rows of four: part of the first, all of the second, nothing of the last.
+// hides is a mask over rows of four: part of the first row, all of the second, nothing of the last.
 func hides(x *T) *T {
 	return millrace.FromSliceOn(x.Stream(), []bool{true, false, false, true, true, true, true, true, false, false, false, false}, 3, 4)
 }
 
-// more are other ways to call ops: options, axes counted from the end, slices backwards,
-// all combines, zeros.
+// more are other calls of ops: options, axes counted from the end, backward slices, all
+// combinations, zeros.
 var more = []Case{
 	{"concatmany", func(in []*T) *T { return millrace.Concat(-1, in[0], in[1], in[0], in[2], in[1]).Square() }, ops{in(-1, 1, 3, 2), in(-1, 1, 3, 1), in(-1, 1, 3, 4)}},
 	{"stacklast", two(func(x, y *T) *T { return millrace.Stack(-1, x, y, x).Square() }), ops{in(-1, 1, 3, 2), in(-1, 1, 3, 2)}},

@@ -1,42 +1,39 @@
-// Package handle is for the modules and packages of this repository: what they do with
-// tensors that the public API has no word for. Package millrace sets all of it.
+// Package handle has operations on tensors that the public API lacks, for the modules and packages
+// of this repository. Package millrace sets all of them.
 //
 // Engine part: no compatibility promise; use package millrace.
 package handle
 
 import "github.com/millrace-go/millrace/ir"
 
-// Drop releases a tensor, a *millrace.Tensor, that nobody else has. Unlike
-// Release it does not take down where that was, which is most of what Release
-// costs.
+// Drop releases a tensor, a *millrace.Tensor, that only the caller has. Unlike Release it does not
+// record the line, which is most of Release's cost.
 var Drop func(tensor any)
 
-// Shares reports that tensors of a device, a *millrace.Device, can lie in Go's
-// memory.
+// Shares reports whether a device, a *millrace.Device, can have tensors of dt in Go's memory.
 var Shares func(device any, dt ir.DType) bool
 
-// Share makes a tensor of zeros on a device, in memory of Go's heap that the
-// caller reads and writes: see stream.Share for what that asks of it.
+// Share makes a tensor of zeros on a device, in memory of Go's heap that the caller reads and
+// writes: see stream.Share for the conditions.
 var Share func(device any, dt ir.DType, shape []int) (tensor any, data []byte, err error)
 
-// Shared is the memory of a tensor that lies in what Share made, nil for others;
-// alone says that no other tensor is there, and that it holds the elements in order.
+// Shared is the memory of a tensor if Share made it, nil for others; alone says that no other
+// tensor uses the memory, and that it holds the elements in order.
 var Shared func(tensor any) (data []byte, alone bool)
 
-// Lend computes a tensor and gives use its memory on its device, a runtime.Device and a
-// runtime.Buffer, with its elements in row-major order from element off on: to be read
-// until use returns.
+// Lend computes a tensor and passes its memory on its device to use, as a runtime.Device and a
+// runtime.Buffer. The elements are in row-major order from element off on, and may be read until
+// use returns.
 var Lend func(tensor any, use func(dev, buf any, off int64) error) error
 
-// Value is the value that a tensor names at this moment: another one, as == tells, after
-// each Set.
+// Value is the value that a tensor names at this moment; after each Set it differs, as compared by
+// ==.
 var Value func(tensor any) any
 
-// Fail is a tensor, a *millrace.Tensor, that carries an error with the line of the
-// program, as an op's result does: the error of the first operand, each of them a tensor,
-// that carries one, else err.
+// Fail makes a tensor, a *millrace.Tensor, that carries an error with the line of the program, like
+// an op's result: the error of the first operand that carries one, else err.
 var Fail func(op string, err error, operands []any) (tensor any)
 
-// Beside is a millrace.Place, where the result of an op on tensors that are on one device
-// goes: see stream.Beside.
+// Beside is a millrace.Place: the place of the result of an op on tensors of one device. See
+// stream.Beside.
 var Beside func(tensors []any) (place any, ok bool)

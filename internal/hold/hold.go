@@ -1,16 +1,16 @@
-// Package hold has parameters that change together, as those of an optimiser do, stay as they
-// are while package nn saves or loads them.
+// Package hold keeps parameters that change together, such as those of an optimiser, unchanged
+// while package nn saves or loads them.
 //
 // Engine part: no compatibility promise; use packages nn and optim.
 package hold
 
-// Turn is whoever changes the parameters.
+// Turn belongs to the owner of parameters that change together.
 type Turn interface {
-	Order() uint64 // who holds several does so in this order
-	Hold() error   // waits until nothing is being changed, and lets nothing be changed until Free
+	Order() uint64 // several Turns are held in this order
+	Hold() error   // waits for running changes, and blocks changes until Free
 	Free()
 }
 
-// Mark says whose a parameter, a *nn.Param, is. Who saves or loads one that is marked holds
-// the turn. Package nn sets it.
+// Mark sets the Turn of a parameter, a *nn.Param. Saving or loading the parameter holds the Turn.
+// Package nn sets this function.
 var Mark func(param any, t Turn)

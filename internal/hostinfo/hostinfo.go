@@ -1,5 +1,5 @@
-// Package hostinfo says where figures come from: the machine, and the source of
-// the program that took them.
+// Package hostinfo describes the origin of figures: the machine, and the source of the measuring
+// program.
 //
 // Engine part: no compatibility promise; use package millrace.
 package hostinfo
@@ -14,26 +14,26 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// A Machine says where figures come from.
+// A Machine is the origin of figures.
 type Machine struct {
 	CPU      string `json:"cpu"`
 	Cores    int    `json:"cores"`
 	OS       string `json:"os"`
 	Go       string `json:"go"`
 	Millrace string `json:"millrace"`
-	Commit   string `json:"commit,omitempty"`  // of the program's source, where the go command wrote it down
-	Date     string `json:"date,omitempty"`    // when it was measured
+	Commit   string `json:"commit,omitempty"`  // of the program's source, if the go command recorded it
+	Date     string `json:"date,omitempty"`    // of the measurement
 	Build    string `json:"build,omitempty"`   // with cgo, or without cgo
-	Command  string `json:"command,omitempty"` // that a program says it was called by
-	Note     string `json:"note,omitempty"`    // what -note says of how it was measured
+	Command  string `json:"command,omitempty"` // how the program says it was called
+	Note     string `json:"note,omitempty"`    // -note: remarks on the measurement
 }
 
-// String is a line of it.
+// String describes it in one line.
 func (m Machine) String() string {
 	s := fmt.Sprintf("%s, %d cores, %s, %s", m.CPU, m.Cores, m.OS, m.Go)
 	source, commit := "millrace "+m.Millrace, m.Commit
 	if commit != "" && strings.HasSuffix(m.Millrace, strings.TrimSuffix(commit, "+")) {
-		source, commit = "commit "+commit, "" // a version that is made of it says no more
+		source, commit = "commit "+commit, "" // a version made of the commit says no more
 	}
 	for _, more := range []string{source, commit, m.Date, m.Build, m.Note} {
 		if more != "" {
@@ -43,7 +43,7 @@ func (m Machine) String() string {
 	return s
 }
 
-// This describes the machine and the program that runs.
+// This describes the machine and the running program.
 func This() Machine {
 	return Machine{
 		CPU:      machine.Processor(),
@@ -57,7 +57,7 @@ func This() Machine {
 	}
 }
 
-// Version is that of the program's main module with its commit, as far as they are known.
+// Version is that of the program's main module with its commit, if known.
 func Version() string {
 	if c := commit(); c != "" {
 		return version() + " of commit " + c
@@ -73,7 +73,7 @@ func version() string {
 	return info.Main.Version
 }
 
-// settings are those that this program was built with.
+// settings are the build settings of this program.
 func settings() map[string]string {
 	of := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -94,7 +94,7 @@ func build() string {
 	return ""
 }
 
-// commit is the source's, with a plus where it was changed since.
+// commit is the source's commit, with a plus if the source was changed since.
 func commit() string {
 	of := settings()
 	c := of["vcs.revision"]

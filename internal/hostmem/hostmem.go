@@ -1,5 +1,5 @@
-// Package hostmem says how much memory this process may have: the CPU device takes
-// no more, and nothing larger is read into Go's.
+// Package hostmem tells how much memory this process may use. The CPU device allocates no more, and
+// nothing larger is read into Go's memory.
 //
 // Engine part: no compatibility promise; use package millrace.
 package hostmem
@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// Limit is what the machine, or the container, has, or unknown where neither says.
+// Limit is the memory of the machine or of the container, whichever is smaller; unknown if neither
+// is known.
 func Limit(unknown int64) int64 {
 	limit := groups("/proc/self/cgroup", "/sys/fs/cgroup")
 	if n := installed(); n > 0 {
@@ -26,9 +27,9 @@ func Limit(unknown int64) int64 {
 
 const none = math.MaxInt64
 
-// groups is the least limit of the control groups that the process is in. A group
-// lists them as seen from the process's own root, and each is bound by those around it:
-// of version 2 in a tree of their own, of version 1 in one for memory.
+// groups is the smallest limit of the process's control groups. A group's path is relative to the
+// process's own root, and surrounding groups limit it, too: in version 2 in one tree, in version 1
+// in the tree for memory.
 func groups(list, root string) int64 {
 	limit := min(number(root+"/memory.max"), number(root+"/memory/memory.limit_in_bytes"))
 	text, err := os.ReadFile(list)
@@ -54,7 +55,7 @@ func groups(list, root string) int64 {
 	return limit
 }
 
-// number is what a file says, none where it says nothing, or "max".
+// number is the number in a file; none if there is none, or "max".
 func number(file string) int64 {
 	text, err := os.ReadFile(file)
 	if err != nil {

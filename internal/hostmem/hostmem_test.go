@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The least limit of all groups around the process counts, of either version.
+// TestGroups: the smallest limit of all control groups around the process counts, in both versions.
 func TestGroups(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -2,8 +2,8 @@ package hostmem
 
 import "syscall"
 
-// installed is what the machine has, 0 where it does not say. (Reading
-// /proc/meminfo takes a tenth of the time of opening a device.)
+// installed is the machine's memory, 0 if unknown. (Reading /proc/meminfo takes a tenth of the time
+// of opening a device.)
 func installed() int64 {
 	var info syscall.Sysinfo_t
 	if err := syscall.Sysinfo(&info); err != nil {

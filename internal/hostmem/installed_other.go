@@ -2,5 +2,5 @@
 
 package hostmem
 
-// installed is not known here.
+// installed is unknown here.
 func installed() int64 { return 0 }

@@ -8,23 +8,21 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Division is a pair of floats with what FloorDiv and Rem must make of it, as
-// bits.
+// Division is a pair of floats with the results of FloorDiv and Rem, as bits.
 type Division struct {
 	X, Y, Floor, Rem uint64
-	Exact            bool // Floor*Y + Rem is X in exact arithmetic
+	Exact            bool // Floor*Y + Rem equals X in exact arithmetic
 }
 
-// mantissas are how many bits the significands of floats have: every integer
-// up to 2 to that power is a float.
+// mantissas are the numbers of bits of floats' significands: every integer up to 2 to that power is
+// a float.
 var mantissas = map[ir.DType]int{ir.Float16: 11, ir.BFloat16: 8, ir.Float32: 24, ir.Float64: 53}
 
-// Divisions are about n pairs of dt, finite and without division by zero: any
-// bits, ordinary sizes, whole numbers, and quotients at and just beside integers
-// up to where not every integer is a float any more. What is made of them is
-// worked out in exact arithmetic: the quotient rounded down while every integer
-// of its size is a float of the dtype it is computed in, else the nearest to the
-// quotient; the remainder of the exact one, rounded once.
+// Divisions are about n pairs of dt, finite and without division by zero: any bits, ordinary sizes,
+// whole numbers, and quotients at and next to integers up to sizes where not every integer is a
+// float. The results are computed in exact arithmetic. The quotient is rounded down while every
+// integer of its size is a float of the computing dtype, else it is the nearest float; the
+// remainder belongs to the exact quotient, rounded once.
 func Divisions(dt ir.DType, n int) []Division {
 	r := rand.New(rand.NewPCG(5, 6))
 	bits := func(v float64) uint64 { return ir.FloatBits(dt, v) }
@@ -66,7 +64,7 @@ func Divisions(dt ir.DType, n int) []Division {
 func divide(dt ir.DType, x, y float64) Division {
 	rx, ry := new(big.Rat).SetFloat64(x), new(big.Rat).SetFloat64(y)
 	quotient := new(big.Rat).Quo(rx, ry)
-	floor := new(big.Rat).SetInt(new(big.Int).Div(quotient.Num(), quotient.Denom())) // by a positive number: rounds down
+	floor := new(big.Rat).SetInt(new(big.Int).Div(quotient.Num(), quotient.Denom())) // by a positive number
 	rem := new(big.Rat).Sub(rx, new(big.Rat).Mul(floor, ry))
 	most := new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(mantissas[dt.Compute()])))
 	want := floor
@@ -84,7 +82,7 @@ func divide(dt ir.DType, x, y float64) Division {
 	return d
 }
 
-// bitsOf rounds a number to the dtype that dt computes in, and that to dt.
+// bitsOf rounds a number to the dtype that dt computes in, and the result to dt.
 func bitsOf(dt ir.DType, r *big.Rat) uint64 {
 	f, _ := r.Float64()
 	if dt.Compute() == ir.Float32 {

@@ -1,6 +1,5 @@
-// Package kerneltest makes kernels and launches for tests of printers and
-// devices: kernels that hold every op, and launches that reach operands in
-// every way there is.
+// Package kerneltest makes kernels and launches for tests of printers and devices: kernels with
+// every op, and launches with every kind of access to operands.
 //
 // Engine part: no compatibility promise; use package millrace.
 package kerneltest
@@ -20,8 +19,8 @@ var DTypes = func() (ds []ir.DType) {
 	return ds
 }()
 
-// StorageOps are ops that show whether a printer knows a storage dtype, for
-// tests that have no time for all: those have one definition for all printers.
+// StorageOps are ops that show whether a printer handles a storage dtype, for tests without time
+// for all ops: those have one definition for all printers.
 func StorageOps(op ir.Op, _ ir.DType) bool {
 	switch op {
 	case ir.Add, ir.Mul, ir.Neg, ir.Abs, ir.Where, ir.Lt, ir.Eq, ir.Cast, ir.Maximum, ir.Div, ir.Shr, ir.Not, ir.Iota, ir.Full, ir.Uniform, ir.Sqrt:
@@ -30,10 +29,9 @@ func StorageOps(op ir.Op, _ ir.DType) bool {
 	return false
 }
 
-// EveryOp is a kernel that applies each op of the table which takes operands
-// of dt to two inputs and a scalar, and stores all results. Where takes its
-// mask from a third input; casts go to every dtype; creation ops use an index
-// operand. ops, where not nil, says which ops are wanted.
+// EveryOp is a kernel that applies each op of the table which takes operands of dt to two inputs
+// and a scalar, and stores all results. Where takes its mask from a third input; casts go to every
+// dtype; creation ops use an index operand. want, if not nil, selects the ops.
 func EveryOp(dt ir.DType, want func(op ir.Op, out ir.DType) bool) *codegen.Kernel {
 	g := everyOp{k: &codegen.Kernel{Scalars: []ir.DType{dt, ir.Uint64}}}
 	x, y, m := g.load(dt), g.load(dt), g.load(ir.Bool)

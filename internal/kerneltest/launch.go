@@ -13,8 +13,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Launch is a launch on host memory: Args hold one operand each, none sharing
-// memory with another.
+// Launch is a launch on host memory: Args hold one operand each, without shared memory.
 type Launch struct {
 	Dims    []int64
 	Kept    int
@@ -22,15 +21,15 @@ type Launch struct {
 	Scalars []uint64
 }
 
-// NewLaunch fills operands with values that find faults: every pattern of
-// bits, small numbers, and each dtype's special ones.
+// NewLaunch fills operands with values that reveal errors: every pattern of bits, small numbers,
+// and each dtype's special ones.
 func NewLaunch(rng *rand.Rand, k *codegen.Kernel, dims []int64, kept int, how Pattern) *Launch {
 	l := &Launch{Dims: dims, Kept: kept}
 	for i, o := range k.Operands {
 		a := codegen.HostArg{}
 		how, dims := how, dims
 		if slices.ContainsFunc(k.Reduces, func(r codegen.Reduce) bool { return r.Operand == i }) {
-			how, dims = Dense, nil // a total stands still
+			how, dims = Dense, nil // a total is constant
 		}
 		n := how.access(rng, &a.Access, dims, kept, o.Kind == codegen.Output, o.Row)
 		if o.Kind != codegen.Index {
@@ -104,10 +103,9 @@ func Value(rng *rand.Rand, dt ir.DType) uint64 {
 	return uint64(rng.Int64N(200)-100) & mask
 }
 
-// Same compares memory as a dtype, any NaN being equal to any other. It says
-// where the first difference is.
+// Same compares memory as a dtype; any NaN equals any other. The error names the first difference.
 func Same(dt ir.DType, got, want []byte) error {
-	if bytes.Equal(got, want) { // as nearly always
+	if bytes.Equal(got, want) { // nearly always
 		return nil
 	}
 	for i := range len(want) / dt.Size() {
@@ -119,10 +117,10 @@ func Same(dt ir.DType, got, want []byte) error {
 	return nil
 }
 
-// Pattern is a way for operands to be reached.
+// Pattern is a kind of access to operands.
 type Pattern int
 
-// Mixed takes another one for each operand.
+// Mixed uses another pattern for each operand.
 const (
 	Dense Pattern = iota
 	Broadcast
@@ -133,8 +131,8 @@ const (
 	NumPatterns
 )
 
-// access makes up an access and returns how many elements it needs. Outputs
-// never reach one element from two points that store.
+// access makes a random access and returns the number of elements that it needs. Two points that
+// store never share an element of an output.
 func (how Pattern) access(rng *rand.Rand, a *runtime.Access, dims []int64, kept int, output, row bool) int64 {
 	if how == Mixed {
 		how = Pattern(rng.IntN(int(Mixed)))
@@ -179,8 +177,8 @@ func (how Pattern) access(rng *rand.Rand, a *runtime.Access, dims []int64, kept 
 	return n + 5
 }
 
-// FillTiny fills the inputs of a launch with numbers that are denormal, or whose
-// sums and products are, and some others.
+// FillTiny fills the inputs of a launch with denormal numbers, numbers with denormal sums and
+// products, and some others.
 func FillTiny(rng *rand.Rand, k *codegen.Kernel, l *Launch) {
 	for i, a := range l.Args {
 		dt := k.Operands[i].DT

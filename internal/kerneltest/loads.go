@@ -7,10 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// RandomLoads is a kernel of about n random instructions whose values come from loads
-// of every kind: plain, guarded by a mask, through indices of both widths and in every
-// mode given, and through indices with a guard. Indices that may be a fault are where
-// modes holds IndexError only.
+// RandomLoads is a kernel of about n random instructions on values of loads of every kind: plain,
+// guarded by a mask, through indices of both widths and in every given mode, and through indices
+// with a guard. Indices can be out of range if modes holds IndexError only.
 func RandomLoads(rng *rand.Rand, n int, modes ...ir.IndexMode) *codegen.Kernel {
 	g := everyOp{k: &codegen.Kernel{}}
 	mask := g.load(ir.Bool)
@@ -51,7 +50,7 @@ func RandomLoads(rng *rand.Rand, n int, modes ...ir.IndexMode) *codegen.Kernel {
 		} else if dt := g.b.DT(v); dt == ir.Int32 || dt == ir.Int64 {
 			indices = append(indices, v)
 		}
-		if rng.IntN(8) == 0 && len(g.k.Operands) < 20 { // loads that hang on what was computed
+		if rng.IntN(8) == 0 && len(g.k.Operands) < 20 { // loads that depend on computed values
 			dt := DTypes[rng.IntN(len(DTypes))]
 			g.k.Operands = append(g.k.Operands, codegen.Operand{Kind: codegen.Input, DT: dt})
 			if slot := len(g.k.Operands) - 1; len(modes) > 0 && rng.IntN(2) == 0 {
@@ -71,8 +70,8 @@ func RandomLoads(rng *rand.Rand, n int, modes ...ir.IndexMode) *codegen.Kernel {
 	return g.k
 }
 
-// RandomWide is a kernel that keeps n values of every width and masks alive at once:
-// they are made one after another, and read again in another order.
+// RandomWide is a kernel that keeps n values of every width and masks alive at once: they are made
+// one after another, and read again in another order.
 func RandomWide(rng *rand.Rand, n int) *codegen.Kernel {
 	g := everyOp{k: &codegen.Kernel{}}
 	var loads [ir.NumDTypes][]ir.Ref
@@ -105,7 +104,7 @@ func RandomWide(rng *rand.Rand, n int) *codegen.Kernel {
 			all[g.b.DT(v)] = append(all[g.b.DT(v)], v)
 		}
 	}
-	// All are read once more, behind the last: of each dtype they become one.
+	// All are read once more, after the last: those of each dtype are combined into one.
 	for _, dt := range DTypes {
 		list := all[dt]
 		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })

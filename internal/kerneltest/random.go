@@ -8,12 +8,11 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// randomDTypes are those of what random instructions compute.
+// randomDTypes are the result dtypes of random instructions.
 var randomDTypes = slices.Concat(DTypes, []ir.DType{ir.Uint32})
 
-// Random is a kernel of about n random instructions on operands of several
-// dtypes, with a few outputs, and with about so many row ops among its
-// instructions. Ops that show the bits of a NaN are left out.
+// Random is a kernel of about n random instructions on operands of several dtypes, with a few
+// outputs, and with about rowOps row ops. Ops that expose the bits of a NaN are left out.
 func Random(rng *rand.Rand, n, rowOps int) *codegen.Kernel {
 	g := everyOp{k: &codegen.Kernel{}}
 	dts := []ir.DType{DTypes[rng.IntN(len(DTypes))], DTypes[1+rng.IntN(len(DTypes)-1)], ir.Float32}

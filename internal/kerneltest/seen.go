@@ -7,8 +7,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Seen is the set of ops that goldens of a printer hold, as written or after
-// lowering.
+// Seen is the set of ops in a printer's golden texts, as written or after lowering.
 type Seen map[ir.Op]bool
 
 // Add notes the ops of a kernel and of the slow paths it calls.
@@ -24,9 +23,8 @@ func (s Seen) Code(code []ir.Instr) {
 	}
 }
 
-// Missing lists the ops that kernels hold and that are not seen. Views, moves
-// and what goes with them become positions, guards and loads. Some printers have
-// more that is theirs alone.
+// Missing lists the ops that kernels can hold and that are not seen. Views and moves are absent:
+// they become positions, guards and loads. more are ops of some printers only.
 func (s Seen) Missing(more ...ir.Op) (ops []ir.Op) {
 	for op := ir.Op(1); op < ir.NumOps; op++ {
 		held := slices.Contains(more, op)

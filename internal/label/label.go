@@ -1,5 +1,5 @@
-// Package label gives goroutines that run a kernel its name, for Go's CPU profiler: where
-// package debug is imported, which brings the profiler with it.
+// Package label names goroutines after the kernel they run, for Go's CPU profiler, if package debug
+// is imported, which imports the profiler.
 package label
 
 import "sync/atomic"
@@ -7,13 +7,13 @@ import "sync/atomic"
 // Marks makes and sets labels.
 type Marks struct {
 	Make func(kernel, key string) any
-	Set  func(mark any) // of the calling goroutine; nil takes it away
+	Set  func(mark any) // labels the calling goroutine; nil removes the label
 }
 
 var marks atomic.Pointer[Marks]
 
-// Use has kernels labelled from now on.
+// Use labels kernels from now on.
 func Use(m Marks) { marks.Store(&m) }
 
-// On is what labels kernels, nil where nobody wants that.
+// On returns the functions that label kernels, nil if labels are off.
 func On() *Marks { return marks.Load() }

@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// Missing are the things that a page names and that there are not: targets of make, steps
-// of scripts/test.sh, packages, tests, flags of programs, files, environment variables,
-// options of devices, and names of packages' functions, types, methods and fields. What
-// commands of fusebench say is checked beside them, in cmd/fusebench.
+// Missing lists names on a page that do not exist: targets of make, steps of scripts/test.sh,
+// packages, tests, flags of programs, files, environment variables, options of devices, and names
+// of packages' functions, types, methods and fields. cmd/fusebench also checks the commands of
+// fusebench.
 func (f *Facts) Missing(page, text string) (bad []string) {
 	made, own := map[string]bool{}, map[string]bool{}
 	for _, m := range declared.FindAllStringSubmatch(text, -1) {
@@ -49,7 +49,7 @@ func (f *Facts) Missing(page, text string) (bad []string) {
 	for _, s := range Snippets(text) {
 		for _, c := range s.Commands() {
 			if slices.ContainsFunc(c.Args, func(a string) bool { return made[a] }) {
-				continue // of a program that the page has its readers write
+				continue // of a program that the page tells its readers to write
 			}
 			for _, what := range f.command(c) {
 				say(c.Line, "%s", what)
@@ -66,19 +66,19 @@ func (f *Facts) Missing(page, text string) (bad []string) {
 	return slices.Compact(bad)
 }
 
-// foreign are pages whose names are mostly other people's, with the reason.
+// foreign are pages with mostly foreign names, with the reason.
 var foreign = map[string]string{
 	"docs/upstream.md":    "is about the code of other projects",
 	"docs/coming-from.md": "is by the names of other libraries; ours, in the last column, are held by TestComingFrom",
 }
 
 var (
-	// written begins a file that a page shows whole.
+	// written begins a file that a page shows completely.
 	written = regexp.MustCompile("(?m)^```go\n// (\\w+)/main\\.go$")
 	// declared is a function that a page shows.
 	declared  = regexp.MustCompile(`(?m)^func (?:\(.*?\) )?(\w+)\(`)
 	debugKeys = regexp.MustCompile("MILLRACE_DEBUG=([a-z][^\\s`\"']*)")
-	// files are those that are named with a folder, wherever on the page.
+	// files are file names with a folder, anywhere on the page.
 	files = regexp.MustCompile(`(?:^|[\s(|"` + "`" + `])((?:\./|\.\./)*[a-z]\w*(?:/[\w.*-]+)*/[\w.*-]+\.(?:go|md|sh|py|c|h|S|json|svg|mod|work|wgsl|glsl))\b`)
 	// folders are spans that name one.
 	folders = regexp.MustCompile(`^(\./)?([a-z]\w*(/[\w.-]+)*)/?(\.\.\.)?$`)

@@ -29,7 +29,7 @@ func facts(t *testing.T) *Facts {
 	return f
 }
 
-// TestClaims: what the documents name is there.
+// TestClaims: everything that the documents name exists.
 func TestClaims(t *testing.T) {
 	f := facts(t)
 	pages, err := Pages(f.Root)
@@ -43,7 +43,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestMissing: one of each kind that there is not is found, and beside it one that there is.
+// TestMissing: for each kind a missing name is found, and an existing one is not.
 func TestMissing(t *testing.T) {
 	f := facts(t)
 	cases := []struct{ text, want string }{

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// hashModule is all that an importer of the root package downloads besides
-// this module.
+// hashModule is the only download of an importer of the root package besides this module.
 const hashModule = "github.com/cespare/xxhash/v2"
 
-// outside says that an import path is neither the standard library's nor this
-// module's.
+// outside reports whether an import path belongs neither to the standard library nor to this
+// module.
 func outside(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	if _, own := folder(importPath); own {
@@ -20,8 +19,8 @@ func outside(importPath string) bool {
 	return strings.Contains(first, ".")
 }
 
-// closure lists the folders that a package needs, itself included, tests left
-// out, in order of discovery.
+// closure lists the folders that a package needs, itself included, without tests, in order of
+// discovery.
 func (t *Tree) closure(dir string) []string {
 	list := []string{dir}
 	for i := 0; i < len(list); i++ {
@@ -38,8 +37,8 @@ func (t *Tree) closure(dir string) []string {
 	return list
 }
 
-// CheckTestCaches finds packages whose tests open devices through the root
-// package without the import that keeps them away from the user's cache.
+// CheckTestCaches finds packages whose tests open devices through the root package without the
+// import that disables the user's cache.
 func (t *Tree) CheckTestCaches() []string {
 	var bad []string
 	for _, dir := range t.Dirs() {
@@ -52,10 +51,10 @@ func (t *Tree) CheckTestCaches() []string {
 	return bad
 }
 
-// CheckDownloads finds imports that would make `go get` or `go mod tidy` of an
-// importer of the root package download more than xxhash: in the packages the
-// root package needs, and in what their tests need. (The go command looks at
-// tests of dependencies when it tidies; see docs/rationale/module.md.)
+// CheckDownloads finds imports that would make `go get` or `go mod tidy` of an importer of the root
+// package download more than xxhash: in the packages that the root package needs, and in those of
+// their tests. (The go command reads tests of dependencies when it tidies; see
+// docs/rationale/module.md.)
 func (t *Tree) CheckDownloads() []string {
 	var bad []string
 	report := func(dir, why string) {

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-go/millrace/internal/debugflag"
 )
 
-// TestArchitectureRanks: the table of docs/architecture.md is the one that is
-// enforced, and lists packages that there are.
+// TestArchitectureRanks: the table of docs/architecture.md equals the enforced one, and lists
+// existing packages.
 func TestArchitectureRanks(t *testing.T) {
 	text := doc(t, "architecture.md")
 	row := regexp.MustCompile(`(?m)^\| (\d+) \| (.*) \|$`)
@@ -36,8 +36,7 @@ func TestArchitectureRanks(t *testing.T) {
 	}
 }
 
-// TestDebuggingKeys: docs/debugging.md lists every key of MILLRACE_DEBUG with
-// the words of its help.
+// TestDebuggingKeys: docs/debugging.md lists every key of MILLRACE_DEBUG with its help text.
 func TestDebuggingKeys(t *testing.T) {
 	text := doc(t, "debugging.md")
 	for _, k := range debugflag.Keys() {
@@ -57,8 +56,8 @@ var inner = map[string]string{
 	"MILLRACE_SUITE":    "tells a process that a test starts what to run on",
 }
 
-// TestEnvironmentTable: docs/options.md has a row for every variable that code reads, and
-// for no other.
+// TestEnvironmentTable: docs/options.md has a row for every variable that code reads, and for no
+// other.
 func TestEnvironmentTable(t *testing.T) {
 	text, written := doc(t, "options.md"), map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^\| (.*?) \|`).FindAllStringSubmatch(text, -1) {

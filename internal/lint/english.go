@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A phrase is a form of words that a reader has to read twice.
+// A phrase is a form of words that is hard to read.
 type phrase struct {
 	find *regexp.Regexp
-	not  string // a match that contains this is good English
+	not  string // a match that contains this is correct English
 	say  string
 }
 
-// phrases are looked for in one sentence at a time.
+// phrases are matched against one sentence at a time.
 var phrases = []phrase{
 	{regexp.MustCompile(`\b(?:has|have|had|having) (?:[\w'’-]+ ){1,5}be\b`), "to be", "who does what? write the verb (X makes Y Z)"},
 	{regexp.MustCompile(`^(?:What|Who|Whoever|Whatever) [^?]*$`), "", "begin with the noun that is the subject"},
@@ -27,10 +27,10 @@ var phrases = []phrase{
 	{regexp.MustCompile(`\b(?:lies|lie|lay|lying) (?:in|on|at|behind|beside|there|elsewhere|where|together|apart)\b`), "", "is stored, is, starts"},
 }
 
-// sentenceEnd separates sentences, and what stands before and after a colon or semicolon.
+// sentenceEnd separates sentences, and the parts before and after a colon or semicolon.
 var sentenceEnd = regexp.MustCompile(`[.!:;]\s+`)
 
-// checkEnglish finds phrases in running text and says what is wrong with each.
+// checkEnglish finds phrases in running text and suggests a correction for each.
 func checkEnglish(text string) []string {
 	var bad []string
 	text = strings.Join(strings.Fields(text), " ")
@@ -55,7 +55,7 @@ func checkEnglish(text string) []string {
 // mark begins an item of a list or a quotation.
 var mark = regexp.MustCompile(`^ {0,3}(?:[*>-]|\d+\.)\s+`)
 
-// prose leaves the sentences of a text: no programs, tables or headings.
+// prose keeps the sentences of a text: no programs, tables or headings.
 func prose(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(fenced.ReplaceAllString(text, "")) {
@@ -72,7 +72,7 @@ func prose(text string) string {
 	return b.String()
 }
 
-// English finds the phrases of all comments and pages, by folder: each with its place.
+// English finds the phrases of all comments and pages, by folder, each with its place.
 func (t *Tree) English(pages map[string]string) map[string][]string {
 	found := map[string][]string{}
 	for _, dir := range t.Dirs() {

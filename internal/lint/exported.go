@@ -2,8 +2,8 @@ package lint
 
 import "go/ast"
 
-// exported has the exported names of a package: functions, types, constants
-// and variables in decls, methods by their receiver's type in methods.
+// exported has the exported names of a package: functions, types, constants and variables in decls,
+// methods by their receiver's type in methods.
 type exported struct {
 	decls   map[string]bool
 	methods map[string]map[string]bool

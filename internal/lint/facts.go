@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// Facts are what there is that documents name, read from the source.
+// Facts are the existing names of the kinds that documents mention, read from the source.
 type Facts struct {
 	Root    string
 	Targets map[string]bool            // of the Makefile
 	Steps   map[string]bool            // of scripts/test.sh
 	Env     map[string]bool            // variables MILLRACE_* that code or scripts read
 	Tests   map[string][]string        // by folder: tests, benchmarks, examples, fuzz targets
-	Flags   map[string]map[string]bool // by folder of a program: what package flag is told
-	Decls   map[string]map[string]bool // by a package's name: what it declares
+	Flags   map[string]map[string]bool // by folder of a program: flags defined through package flag
+	Decls   map[string]map[string]bool // by a package's name: its declarations
 	Members map[string]map[string]bool // by a type's name: methods and fields, embedded ones included
-	// FieldTypes are, by a field's name, the types that fields of that name have.
+	// FieldTypes are, by a field's name, the types of the fields of that name.
 	FieldTypes map[string]map[string]bool
 	AllMembers map[string]bool
 	Words      map[string]bool    // every name that some file declares or uses
@@ -37,7 +37,7 @@ var (
 	aTest  = regexp.MustCompile(`^(Test|Benchmark|Example|Fuzz)`)
 )
 
-// ReadFacts reads them of the module at root and of those in its folders.
+// ReadFacts reads the facts of the module at root and of the modules in its folders.
 func ReadFacts(root string) (*Facts, error) {
 	f := &Facts{
 		Root: root, Targets: map[string]bool{}, Steps: map[string]bool{}, Env: map[string]bool{}, Tests: map[string][]string{},
@@ -102,7 +102,7 @@ func (f *Facts) readModule(file string) error {
 	for dir, pkg := range tree.Pkgs {
 		f.readPackage(path.Join(filepath.ToSlash(at), dir), pkg)
 	}
-	// Types of another name have the same members.
+	// A type defined by another one has the same members.
 	for _, pkg := range tree.Pkgs {
 		for _, file := range pkg.Files {
 			ast.Inspect(file.AST, func(n ast.Node) bool {
@@ -152,14 +152,14 @@ func lastName(e ast.Expr) string {
 }
 
 func (f *Facts) readPackage(dir string, pkg *Pkg) {
-	f.Tests[dir] = append(f.Tests[dir], "") // it is there
+	f.Tests[dir] = append(f.Tests[dir], "") // marks that the folder exists
 	for _, file := range pkg.Files {
 		name := strings.TrimSuffix(file.AST.Name.Name, "_test")
 		for _, d := range file.AST.Decls {
 			f.readDecl(dir, name, file, d)
 		}
 		if dir == "internal/lint" {
-			continue // its tests name what there is not
+			continue // its tests name things that do not exist
 		}
 		ast.Inspect(file.AST, func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -231,10 +231,10 @@ func (f *Facts) readFields(name string, t ast.Expr) {
 	}
 }
 
-// flagCall is a function of package flag that defines one.
+// flagCall matches functions of package flag that define a flag.
 var flagCall = regexp.MustCompile(`^(Bool|Duration|Float64|Func|Int|Int64|String|Text|Uint|Uint64)?(Var|Func)?$`)
 
-// readFlag takes in what defines a flag: the first string that is an argument is its name.
+// readFlag records a flag definition: the first string argument is the flag's name.
 func (f *Facts) readFlag(dir string, call *ast.CallExpr) {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || !flagCall.MatchString(sel.Sel.Name) {

@@ -13,21 +13,19 @@ import (
 	"strings"
 )
 
-// Go may compute x*y + z with one rounding, on arm64, ppc64, s390x, and on
-// amd64 with GOAMD64=v3, even when the product went through a variable, a
-// memory cell or an inlined call on its way to the addition. Only an explicit
-// conversion forbids it. Where bits are promised, therefore, every float
-// product is rounded on the spot: float32(a*b).
+// Go may compute x*y + z with one rounding, on arm64, ppc64, s390x, and on amd64 with GOAMD64=v3,
+// even if the product went through a variable, a memory cell or an inlined call on its way to the
+// addition. Only an explicit conversion forbids it. Code with guaranteed bits therefore rounds
+// every float product at once: float32(a*b).
 
-// inexact marks a line whose float products are not values of tensors (costs,
-// times), with the reason after it.
+// inexact marks a line whose float products are not values of tensors (costs, times), with the
+// reason after it.
 const inexact = "//millrace:inexact "
 
-// FloatProducts type-checks the package in dir, once for each build
-// configuration that selects different files, and finds float products that
-// are not rounded on the spot. A product may also be an operand of a product,
-// a quotient or a comparison, or the argument of math.Float32bits or
-// Float64bits: no addition can swallow it there.
+// FloatProducts type-checks the package in dir, once for each build configuration that selects
+// different files, and finds float products that are not rounded at once. A product may also be an
+// operand of a product, a quotient or a comparison, or the argument of math.Float32bits or
+// Float64bits: no addition can be fused with it there.
 func FloatProducts(root, dir string) ([]string, error) {
 	var bad []string
 	seen := map[string]bool{}
@@ -56,8 +54,8 @@ func FloatProducts(root, dir string) ([]string, error) {
 	return bad, nil
 }
 
-// buildConfigs are the platforms whose files differ: with and without cgo,
-// 64 and 32 bits, and one that is not Unix.
+// buildConfigs are the platforms whose files differ: with and without cgo, 64 and 32 bits, and one
+// that is not Unix.
 func buildConfigs() []build.Context {
 	var all []build.Context
 	for _, target := range []string{"linux/amd64", "linux/arm64", "linux/386", "darwin/arm64", "windows/amd64", "js/wasm"} {
@@ -92,10 +90,9 @@ func selectFiles(c build.Context, dir string) ([]string, error) {
 	return files, nil
 }
 
-// A checker type-checks as far as float types need it. Packages of this module
-// are checked from their source, of the standard library only math is, and
-// what else an expression mentions is left unresolved: an unknown operand
-// beside a float one still makes a float product.
+// A checker type-checks only as far as float types need it. Packages of this module are checked
+// from their source, and of the standard library only math is. Other parts of expressions stay
+// unresolved: an unknown operand beside a float one still makes a float product.
 type checker struct {
 	root string
 	cfg  build.Context
@@ -155,7 +152,7 @@ func (c *checker) check(path string, files []*ast.File, info *types.Info) *types
 	return pkg
 }
 
-// products finds the offending products of one package's files.
+// products finds the unrounded products of one package's files.
 func (c *checker) products(files []*ast.File) []string {
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
 	c.check("p", files, info)
@@ -187,7 +184,7 @@ func excusedLines(fset *token.FileSet, f *ast.File) map[int]bool {
 	return lines
 }
 
-// product says whether n computes a float product that is not a constant.
+// product reports whether n computes a float product that is not a constant.
 func product(info *types.Info, n ast.Node) (token.Pos, bool) {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
@@ -199,8 +196,7 @@ func product(info *types.Info, n ast.Node) (token.Pos, bool) {
 	return token.NoPos, false
 }
 
-// isFloat holds for float types, complex types, and type parameters that may
-// be floats.
+// isFloat is true for float types, complex types, and type parameters that may be floats.
 func isFloat(t types.Type) bool {
 	if t == nil {
 		return false
@@ -237,7 +233,7 @@ func safeUse(info *types.Info, n, parent ast.Node) bool {
 			return false
 		}
 		if info.Types[p.Fun].IsType() {
-			return true // a conversion rounds, or leaves the floats altogether
+			return true // a conversion rounds, or leaves the float types
 		}
 		sel, ok := p.Fun.(*ast.SelectorExpr)
 		return ok && (sel.Sel.Name == "Float32bits" || sel.Sel.Name == "Float64bits")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// sourceTree loads the module this package is part of.
+// sourceTree loads the module of this package.
 func sourceTree(t *testing.T) *Tree {
 	t.Helper()
 	tree, err := Load(".")
@@ -39,8 +39,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestNested holds the modules in folders of this one to the rules that are not
-// about this module's packages.
+// TestNested applies to nested modules the rules that do not depend on this module's packages.
 func TestNested(t *testing.T) {
 	nested, err := NestedModules(sourceTree(t).Root)
 	if err != nil {

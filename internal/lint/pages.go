@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// What a page of docs/ may have at most. docs/lab/, which tells what was
-// tried, may have longer pages.
+// Limits of a page of docs/. Pages of docs/lab/, which describe experiments, may be longer.
 const (
 	maxPage      = 250 // lines
 	maxLine      = 160 // characters of a line outside tables and comments
@@ -15,8 +14,8 @@ const (
 )
 
 var (
-	// item starts what is no plain text: a table's row, a heading, code, a
-	// quotation, an item of a list or what goes on with one.
+	// item starts a part that is no plain text: a table's row, a heading, code, a quotation, a list
+	// item or its continuation.
 	item   = regexp.MustCompile("^(\\||#|>|```|\\s|[-*] |\\d+\\. )")
 	fenced = regexp.MustCompile("(?ms)^```.*?^```")
 	spaces = strings.NewReplacer(" ", "-")
@@ -50,7 +49,7 @@ func checkPage(text string) []string {
 	return bad
 }
 
-// anchors are the names by which a page's headings are linked to.
+// anchors are the link names of a page's headings.
 func anchors(text string) map[string]bool {
 	names := map[string]bool{}
 	for _, m := range heads.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {

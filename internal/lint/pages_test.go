@@ -36,7 +36,7 @@ func markdown(t *testing.T) (root string, pages map[string]string) {
 	return root, pages
 }
 
-// TestPages: pages under docs, but for docs/lab, are short.
+// TestPages: pages under docs, except docs/lab, are short.
 func TestPages(t *testing.T) {
 	_, pages := markdown(t)
 	for name, text := range pages {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ranks orders the packages: imports go strictly down. The table is the one of
+// ranks orders the packages: imports go strictly down. The table equals that of
 // docs/architecture.md.
 var ranks = map[string]int{
 	"cmd/fusebench":  15,
@@ -47,8 +47,8 @@ var ranks = map[string]int{
 // public are the ranked packages that users import.
 var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonum": true, "imagex": true, "debug": true}
 
-// drivers register themselves and may import codegen and its printers. Their
-// sub-folders are parts of them.
+// drivers register themselves and may import codegen and its printers. Their sub-folders are parts
+// of them.
 var drivers = map[string]bool{
 	"runtime/cpu":    true,
 	"runtime/webgpu": true,
@@ -59,8 +59,8 @@ var drivers = map[string]bool{
 // driverRank is that of the highest printer.
 const driverRank = 4
 
-// importsDriver names the rank packages that may import a driver outside of
-// tests, and which.
+// importsDriver names the ranked packages that may import a driver outside of tests, and the
+// drivers.
 var importsDriver = map[string][]string{
 	".":             {"runtime/cpu"},
 	"cmd/fusebench": {"runtime/cpu", "runtime/webgpu", "runtime/opengl", "runtime/null"},
@@ -76,16 +76,16 @@ func driverOf(dir string) string {
 	return ""
 }
 
-// floats says that a folder has no rank of its own: it may be imported from
-// anywhere that its own imports allow. internal/ holds helpers, other commands
-// and programs, those of bench/ among them, are nobody's import.
+// floats reports whether a folder has no fixed rank: it may be imported wherever its own imports
+// allow. internal/ holds helpers; other commands and programs, including those of bench/, are not
+// imported.
 func floats(dir string) bool {
 	return strings.HasPrefix(dir, "internal/") || strings.Contains(dir, "/internal/") ||
 		strings.HasPrefix(dir, "cmd/") || strings.HasPrefix(dir, "examples/") || strings.HasPrefix(dir, "bench/")
 }
 
-// CheckRanks finds imports that go up or sideways, drivers imported where they
-// must not be, and packages that have no rank.
+// CheckRanks finds imports that go up or sideways, forbidden imports of drivers, and packages
+// without a rank.
 func (t *Tree) CheckRanks() []string {
 	var bad []string
 	for _, dir := range t.Dirs() {
@@ -97,7 +97,7 @@ func (t *Tree) CheckRanks() []string {
 		own := driverOf(dir)
 		switch {
 		case own != "":
-			rank = driverRank + 1 // so that printers are below
+			rank = driverRank + 1 // printers are below
 		case !ranked && floats(dir):
 			continue
 		case !ranked:
@@ -131,8 +131,8 @@ func driverMayImport(to string) bool {
 	return to == "ir" || to == "runtime" || to == "codegen" || strings.HasPrefix(to, "codegen/") || floats(to)
 }
 
-// effectiveRank is a folder's rank, or for a floating folder the highest rank
-// among what it imports: an internal package must not smuggle a rank in.
+// effectiveRank is a folder's rank, or for a floating folder the highest rank among its imports: an
+// internal package must not hide an import.
 func (t *Tree) effectiveRank(dir string, seen map[string]bool) int {
 	if r, ok := ranks[dir]; ok {
 		return r

@@ -201,7 +201,7 @@ func TestCheckTestCaches(t *testing.T) {
 	expect(t, tree.CheckTestCaches(), "")
 }
 
-// expect wants one message containing want, or none if want is empty.
+// expect checks that there is one message containing want, or none if want is empty.
 func expect(t *testing.T, got []string, want string) {
 	t.Helper()
 	if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0], want)) {

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// A Snippet is a piece of code in a page: a block, or what stands between two backquotes.
+// A Snippet is a piece of code in a page: a block, or the text between two backquotes.
 type Snippet struct {
-	Line  int    // where it begins, from 1
-	Lang  string // what a block says it is; "" where it says nothing
+	Line  int    // first line, from 1
+	Lang  string // language of a block; "" if it has none
 	Text  string
 	Block bool
-	After string // what follows a span on the page
+	After string // the text after a span on the page
 }
 
-// Pages are the documents that say what is true now, by path from root: those at the root
-// and under docs, but for what was tried on a day (docs/lab), what changed when
-// (CHANGELOG.md), and other people's texts.
+// Pages are the documents that describe the current state, by path from root: those at the root and
+// under docs, except experiments (docs/lab), the history (CHANGELOG.md), and texts of other
+// authors.
 func Pages(root string) (map[string]string, error) {
 	pages := map[string]string{}
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
@@ -98,13 +98,13 @@ func Snippets(text string) []Snippet {
 // A ShellCommand is one command of a snippet.
 type ShellCommand struct {
 	Line int
-	Dir  string // where a cd before it led, from the root
+	Dir  string // the folder after a preceding cd, from the root
 	Env  []string
 	Args []string
 }
 
-// starts are the first words by which a span is known as a command. Blocks that do not
-// say that they are something else have nothing but commands, as far as they have these.
+// starts are the first words by which a span is recognised as a command. Blocks without a language
+// contain only commands, if they contain these words.
 var starts = regexp.MustCompile(`^(go (test|run|build|vet|generate|-C)\b|make [a-z]|(\./)?fusebench\w*( |$)|(\./)?scripts/|python3 |cd )`)
 
 var (
@@ -112,8 +112,7 @@ var (
 	ofCommit    = regexp.MustCompile(`^\s*\)?,? of commit `)
 )
 
-// Commands are what a shell would run of a snippet. What is said of an older commit is
-// left out.
+// Commands are the shell commands of a snippet. Those about an older commit are left out.
 func (s Snippet) Commands() (all []ShellCommand) {
 	if s.Lang != "" && s.Lang != "sh" || ofCommit.MatchString(s.After) {
 		return nil
@@ -137,8 +136,7 @@ func (s Snippet) Commands() (all []ShellCommand) {
 	return all
 }
 
-// words splits a line as a shell does, as far as pages need it, up to a comment or a
-// redirection.
+// words splits a line like a shell, as far as pages need it, up to a comment or a redirection.
 func words(line string) (args []string) {
 	var word []rune
 	quote, some := rune(0), false

@@ -15,8 +15,7 @@ import (
 // MaxLines is the longest a file written by hand may be.
 const MaxLines = 700
 
-// enginePart is the last line of the doc of every package that users are not
-// meant to import.
+// enginePart is the last line of the doc of every package that users should not import.
 const enginePart = "Engine part: no compatibility promise; use package millrace."
 
 var generated = regexp.MustCompile(`(?m)^(//|/\*) Code generated .* DO NOT EDIT\.( \*/)?$`)
@@ -35,8 +34,8 @@ func (t *Tree) CheckFormat() []string {
 	})
 }
 
-// CheckRuntimeName finds files that import both packages called runtime and do
-// not call the standard one goruntime.
+// CheckRuntimeName finds files that import both packages called runtime and do not call the
+// standard one goruntime.
 func (t *Tree) CheckRuntimeName() []string {
 	return t.eachFile(func(f *File) string {
 		name, ours := "", false
@@ -60,7 +59,7 @@ func (t *Tree) CheckRuntimeName() []string {
 
 var leftover = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK)\b`)
 
-// CheckLeftovers finds notes to oneself.
+// CheckLeftovers finds leftover notes of authors.
 func (t *Tree) CheckLeftovers() []string {
 	return t.eachFile(func(f *File) string {
 		for _, g := range f.AST.Comments {
@@ -84,8 +83,8 @@ func (t *Tree) eachFile(rule func(*File) string) []string {
 	return bad
 }
 
-// CheckDocs finds packages without exactly one package comment, and engine
-// packages whose comment does not end by saying so.
+// CheckDocs finds packages without exactly one package comment, and engine packages whose comment
+// does not end with enginePart.
 func (t *Tree) CheckDocs() []string {
 	var bad []string
 	for _, dir := range t.Dirs() {
@@ -111,17 +110,16 @@ func (t *Tree) CheckDocs() []string {
 	return bad
 }
 
-// program says that a folder holds what is run, not imported.
+// program reports whether a folder holds a program, which is not imported.
 func program(dir string) bool {
 	return strings.HasPrefix(dir, "cmd/") || strings.HasPrefix(dir, "bench/")
 }
 
-// sources are the endings of files people write here.
+// sources are the file extensions of hand-written files.
 var sources = map[string]bool{".go": true, ".c": true, ".h": true, ".sh": true, ".wgsl": true, ".S": true, ".py": true, ".rs": true, ".js": true, ".css": true, ".html": true}
 
-// CheckFiles finds files over MaxLines, generated files (prefix z_) without
-// the standard header, and files with the header but not the prefix. Golden
-// files under testdata are neither.
+// CheckFiles finds files over MaxLines, generated files (prefix z_) without the standard header,
+// and files with the header but not the prefix. Golden files under testdata are exempt.
 func CheckFiles(root string) ([]string, error) {
 	var bad []string
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {

@@ -1,10 +1,9 @@
-// Package lint holds the house rules as code: import ranks, what an importer
-// of the module downloads, how float products are written, file sizes and
-// headers. Its tests run every rule over the module, so `go test ./...` is the
-// linter and nobody has to install one.
+// Package lint implements the house rules: import ranks, the downloads of an importer of the
+// module, the form of float products, file sizes and headers. Its tests run every rule over the
+// module, so `go test ./...` is the linter and no tool has to be installed.
 //
-// Every rule reads all files of a package whatever their build constraints, so
-// that a rule broken only on another platform is found on this one.
+// Every rule reads all files of a package whatever their build constraints, and therefore finds
+// violations of other platforms on this one.
 package lint
 
 import (
@@ -69,7 +68,7 @@ func Load(dir string) (*Tree, error) {
 	return t, err
 }
 
-// skipDir leaves out what the go command leaves out, and nested modules.
+// skipDir skips folders that the go command skips, and nested modules.
 func skipDir(root, p, name string) error {
 	if p == root {
 		return nil
@@ -83,7 +82,7 @@ func skipDir(root, p, name string) error {
 	return nil
 }
 
-// NestedModules lists the folders right below root that are modules of their own.
+// NestedModules lists the folders directly below root that are separate modules.
 func NestedModules(root string) ([]string, error) {
 	mods, err := filepath.Glob(filepath.Join(root, "*", "go.mod"))
 	for i, m := range mods {
@@ -149,8 +148,8 @@ func (t *Tree) Dirs() []string {
 	return dirs
 }
 
-// Imports lists what a package imports, sorted and without repeats: from its
-// tests if tests is set, from its other files if not.
+// Imports lists a package's imports, sorted and without duplicates: those of its tests if tests is
+// set, else those of its other files.
 func (p *Pkg) Imports(tests bool) []string {
 	var all []string
 	for _, f := range p.Files {
@@ -168,7 +167,7 @@ func (p *Pkg) Imports(tests bool) []string {
 	return slices.Compact(all)
 }
 
-// folder turns an import path of this module into a folder of the tree.
+// folder converts an import path of this module to a folder of the tree.
 func folder(importPath string) (string, bool) {
 	if importPath == Module {
 		return ".", true

@@ -1,6 +1,6 @@
-// Package nocache keeps tests away from the user's cache: a test binary that
-// imports it for its side effect uses none unless MILLRACE_CACHE, or a test's
-// options, name one. What a test finds must not depend on what ran before.
+// Package nocache keeps tests away from the user's cache: a test binary that imports it for its
+// side effect uses no cache unless MILLRACE_CACHE, or a test's options, name one. The results of a
+// test must not depend on earlier runs.
 //
 // Engine part: no compatibility promise; use package millrace.
 package nocache

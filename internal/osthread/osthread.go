@@ -1,5 +1,5 @@
-// Package osthread runs functions, one after another, on a thread of the operating
-// system that nothing else runs on. Libraries whose state is a thread's want that.
+// Package osthread runs functions, one after another, on a dedicated thread of the operating
+// system. Libraries with state per thread need that.
 //
 // Engine part: no compatibility promise; use package millrace.
 package osthread
@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Thread is one. Its queue has no bound: whoever posts never waits.
+// Thread is a dedicated thread. Its queue is unbounded: posting never waits.
 type Thread struct {
 	mu     sync.Mutex
 	more   *sync.Cond
@@ -18,8 +18,8 @@ type Thread struct {
 	done   chan struct{}
 }
 
-// Start starts a thread, which runs begin first. Where that fails the thread is gone
-// when Start returns the error; otherwise end is the last that it runs.
+// Start starts a thread, which first runs begin. If that fails, the thread has ended when Start
+// returns the error; otherwise end is the last function that it runs.
 func Start(begin func() error, end func()) (*Thread, error) {
 	t := &Thread{done: make(chan struct{})}
 	t.more = sync.NewCond(&t.mu)
@@ -42,7 +42,7 @@ func Start(begin func() error, end func()) (*Thread, error) {
 	return t, nil
 }
 
-// serve runs what is queued until the thread is told to end and nothing is left.
+// serve runs queued functions until the thread must end and none is left.
 func (t *Thread) serve() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +63,7 @@ func (t *Thread) serve() {
 	}
 }
 
-// Post queues a function, and reports whether it will run: not once End was called.
+// Post queues a function, and reports whether it will run: it will not after End.
 func (t *Thread) Post(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,7 +75,7 @@ func (t *Thread) Post(f func()) bool {
 	return true
 }
 
-// End lets the thread run what is queued, and waits until it is gone.
+// End lets the thread run its queue, and waits until the thread has ended.
 func (t *Thread) End() {
 	t.mu.Lock()
 	t.ending = true

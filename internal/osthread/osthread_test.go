@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestOrder: functions run in the order they were posted in, those that were posted
-// before End all of them, the last behind them, and none after.
+// TestOrder: functions run in the order in which they were posted: all those posted before End,
+// then the last one, and none afterwards.
 func TestOrder(t *testing.T) {
-	var ran []int // of the thread alone
+	var ran []int // used by the thread only
 	note := func(n int) func() { return func() { ran = append(ran, n) } }
 	x, err := Start(func() error { note(-1)(); return nil }, note(100))
 	if err != nil {
@@ -28,10 +28,10 @@ func TestOrder(t *testing.T) {
 	if len(ran) != 102 || !slices.IsSorted(ran) {
 		t.Errorf("ran %v", ran)
 	}
-	x.End() // once more is harmless
+	x.End() // a second call is harmless
 }
 
-// TestBegin: a thread that cannot begin is gone, and has nothing to end.
+// TestBegin: a thread that cannot begin ends at once, and calls no end function.
 func TestBegin(t *testing.T) {
 	why := errors.New("test")
 	if x, err := Start(func() error { return why }, func() { t.Error("ended") }); x != nil || err != why {
@@ -39,7 +39,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestMany: everybody's functions run, one at a time.
+// TestMany: the functions of all goroutines run, one at a time.
 func TestMany(t *testing.T) {
 	n := 0
 	x, err := Start(func() error { return nil }, func() {})

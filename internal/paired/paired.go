@@ -1,5 +1,5 @@
-// Package paired tells times apart that were measured in pairs, one right after
-// the other: what disturbs one of a pair disturbs the other as well.
+// Package paired compares times measured in pairs, one right after the other: a disturbance of one
+// of a pair disturbs the other as well.
 //
 // Engine part: no compatibility promise; use package millrace.
 package paired
@@ -22,8 +22,8 @@ func Median(xs []float64) float64 {
 	return s[m-1] + (s[m]-s[m-1])/2
 }
 
-// Quantile is the least of xs that at least a share q of them, from 0 to 1, is not
-// above; NaN for none. xs is not changed.
+// Quantile is the smallest of xs that is not below a fraction q of them, from 0 to 1; NaN for none.
+// xs is not changed.
 func Quantile(xs []float64, q float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()
@@ -43,13 +43,14 @@ func Minimum(xs []float64) float64 {
 // An Estimate is a median with its 95 % interval.
 type Estimate struct{ Mid, Lo, Hi float64 }
 
-// LeastPairs have an interval of 95 %; of fewer the whole range covers less.
+// LeastPairs is the number of pairs that an interval of 95 % needs; with fewer the whole range
+// covers less.
 const LeastPairs = 6
 
-// Ratio estimates the median of num[i]/den[i]. The interval is the one between
-// order statistics that needs no assumption about the distribution: the number
-// of pairs below the true median is binomial with p = 1/2. With fewer than
-// LeastPairs no such interval reaches 95 %, and the whole range is given.
+// Ratio estimates the median of num[i]/den[i]. The interval is between order statistics and needs
+// no assumption about the distribution: the number of pairs below the true median is binomial with
+// p = 1/2. With fewer than LeastPairs no such interval reaches 95 %, and the whole range is
+// returned.
 func Ratio(num, den []float64) Estimate {
 	n := min(len(num), len(den))
 	if n == 0 {
@@ -64,8 +65,8 @@ func Ratio(num, den []float64) Estimate {
 	return Estimate{Median(r), r[k], r[n-1-k]}
 }
 
-// cut is the largest k for which at most 2.5 % of binomial(n, 1/2) lies below
-// k+1 successes: so many values may be left out at either end.
+// cut is the largest k such that at most 2.5 % of binomial(n, 1/2) is below k+1 successes: that
+// many values may be left out at either end.
 func cut(n int) int {
 	p := math.Pow(0.5, float64(n)) // probability of exactly i successes
 	sum := 0.0

@@ -33,7 +33,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// The whole range of n pairs lies on one side of the median in two of 2^n cases.
+// TestLeastPairs: the whole range of n pairs is on one side of the median in two of 2^n cases.
 func TestLeastPairs(t *testing.T) {
 	if p := math.Pow(0.5, LeastPairs-1); p > 0.05 || 2*p <= 0.05 {
 		t.Errorf("%d pairs miss in %v of cases", LeastPairs, p)

@@ -1,6 +1,5 @@
-// Package poly finds the polynomials with whole coefficients that give what numbers
-// were seen to be: how the sizes inside a computation follow from those of its
-// arguments.
+// Package poly finds polynomials with whole coefficients through given values: how the sizes inside
+// a computation depend on those of its arguments.
 //
 // Engine part: no compatibility promise; use package millrace.
 package poly
@@ -16,7 +15,7 @@ type Term struct {
 	Exp  []uint8
 }
 
-// At is the value for these variables; false where a step is no int64.
+// At is the value for these variables; false if a step overflows int64.
 func (p Poly) At(x []int) (int64, bool) {
 	sum := int64(0)
 	for _, t := range p {
@@ -46,23 +45,23 @@ func mul(a, b int64) (int64, bool) {
 	return c, c/b == a && (a != -1 || b != -1<<63) && (b != -1 || a != -1<<63)
 }
 
-// Fitter finds polynomials of no more than a degree through points.
+// Fitter finds polynomials up to a degree through points.
 type Fitter struct {
 	points  [][]int
 	terms   [][]uint8
 	inverse [][]uint64 // of the terms' values at the first points, modulo prime
 }
 
-// prime is that of the field in which coefficients are looked for: a whole one is
-// found as itself, and one that is not as something that fits nowhere else.
+// prime is the modulus of the field in which coefficients are computed. A whole coefficient is
+// found as itself; a fractional one becomes a number that fits no other point.
 const prime = 1<<61 - 1
 
-// Needs is the number of points that a Fitter needs to tell the polynomials of no more
-// than this degree in so many variables from one another.
+// Needs is the number of points that a Fitter needs to distinguish the polynomials up to this
+// degree in so many variables.
 func Needs(variables, degree int) int { return len(monomials(variables, degree)) }
 
-// NewFitter makes one of points, which are at least as many as Needs says; those
-// beyond are checks. It returns nil where the points tell too little.
+// NewFitter makes a Fitter of points. There must be at least as many as Needs says; additional ones
+// are checks. It returns nil if the points do not determine the polynomial.
 func NewFitter(points [][]int, degree int) *Fitter {
 	f := &Fitter{points: points, terms: monomials(len(points[0]), degree)}
 	n := len(f.terms)
@@ -105,7 +104,7 @@ func NewFitter(points [][]int, degree int) *Fitter {
 	return f
 }
 
-// Fit is the polynomial that has these values at the points, each of them.
+// Fit is the polynomial with these values at the points.
 func (f *Fitter) Fit(values []int64) (p Poly, ok bool) {
 	for i, row := range f.inverse {
 		coef := uint64(0)
@@ -124,7 +123,7 @@ func (f *Fitter) Fit(values []int64) (p Poly, ok bool) {
 	return p, true
 }
 
-// monomials are the exponents of all terms of no more than a degree, from the constant.
+// monomials are the exponents of all terms up to a degree, from the constant.
 func monomials(variables, degree int) (list [][]uint8) {
 	exp := make([]uint8, variables)
 	var fill func(i, left int)

@@ -18,7 +18,7 @@ func points(rng *rand.Rand, n, variables int) (list [][]int) {
 	return list
 }
 
-// TestFit: a random polynomial is found from its values, and what is none is refused.
+// TestFit: a random polynomial is found from its values, and other values are rejected.
 func TestFit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -54,8 +54,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestFitHalves: a quotient is no polynomial with whole coefficients, though (n+1)/2
-// is one with others at odd numbers.
+// TestFitHalves: a quotient is no polynomial with whole coefficients, although (n+1)/2 is one with
+// fractional coefficients at odd numbers.
 func TestFitHalves(t *testing.T) {
 	f := NewFitter([][]int{{3}, {5}, {7}, {9}, {11}, {101}}, 3)
 	var halves, squares []int64
@@ -74,7 +74,7 @@ func TestFitHalves(t *testing.T) {
 	}
 }
 
-// TestOverflow: what is no int64 is told, as exact arithmetic finds.
+// TestOverflow: a value outside int64 is reported, in agreement with exact arithmetic.
 func TestOverflow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 20000 {

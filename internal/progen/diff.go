@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Diff reports the first element of a program's outputs that is not what the
-// oracle gives: other bits, where any NaN equals any NaN.
+// Diff reports the first element of a program's outputs with other bits than the oracle's; any NaN
+// equals any NaN.
 func Diff(p *ir.Graph, want, got [][]byte) error {
 	types := p.Types()
 	if len(got) != len(p.Outputs) {

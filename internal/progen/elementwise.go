@@ -2,8 +2,8 @@ package progen
 
 import "github.com/millrace-go/millrace/ir"
 
-// elementwise picks operands for op from its row: a mask first where there is
-// one, then a tensor of an allowed dtype, then tensors or scalars of the same.
+// elementwise picks operands for op by its row: first a mask if it has one, then a tensor of an
+// allowed dtype, then tensors or scalars of the same.
 func (g *generator) elementwise(op ir.Op, chain int) bool {
 	info := op.Info()
 	n := ir.Node{Op: op, NArgs: uint8(info.Arity)}

@@ -2,8 +2,8 @@ package progen
 
 import "github.com/millrace-go/millrace/ir"
 
-// Group is a set of kinds of ops that programs hold only where they are asked
-// for, so that an engine part can be tested before it knows them all.
+// Group is a set of kinds of ops that programs hold only on request, which lets an engine part be
+// tested before it supports all ops.
 type Group uint
 
 const (
@@ -41,7 +41,7 @@ func groupOf(op ir.Op) Group {
 	return groupOfClass[op.Class()]
 }
 
-// makers append an op of a group, with whatever makes operands that fit.
+// makers append an op of a group, with the ops that make suitable operands.
 var makers = map[Group]func(g *generator, op ir.Op, chain int) bool{
 	Reductions:   (*generator).reduce,
 	Contractions: (*generator).contraction,
@@ -53,7 +53,7 @@ var makers = map[Group]func(g *generator, op ir.Op, chain int) bool{
 	Scatters:     (*generator).scatter,
 }
 
-// basic says that an op needs no group.
+// basic reports whether an op needs no group.
 func basic(op ir.Op) bool { return groupOf(op) == 0 }
 
 var opsOfGroup = func() map[Group][]ir.Op {
@@ -66,7 +66,7 @@ var opsOfGroup = func() map[Group][]ir.Op {
 	return m
 }()
 
-// grouped tries to append an op of one of the groups that are asked for.
+// grouped tries to append an op of one of the requested groups.
 func (g *generator) grouped(chain int) bool {
 	var on []Group
 	for grp := Group(1); grp < AllGroups; grp <<= 1 {
@@ -78,9 +78,8 @@ func (g *generator) grouped(chain int) bool {
 	return makers[grp](g, pick(g.source, opsOfGroup[grp]), chain)
 }
 
-// node appends n on live tensors: the operands that it takes, in their order,
-// by their index in live. Scalars follow them. It returns the index of the
-// result, or -1.
+// node appends n on live tensors: its operands in order, by their index in live. Scalars follow
+// them. It returns the index of the result, or -1.
 func (g *generator) node(n ir.Node, chain int, scalars []ir.ScalarValue, at ...int) int {
 	var operands []ir.Operand
 	for _, i := range at {

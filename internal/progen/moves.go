@@ -43,8 +43,7 @@ func (g *generator) pad(x int, t ir.TensorType, chain int) bool {
 	return g.node(ir.Node{Op: ir.Pad, Shape: shape, Attr: attr}, chain, []ir.ScalarValue{fill}, x) >= 0
 }
 
-// assign replaces a region of x by a tensor that fits into it, at worst one
-// that is made for it.
+// assign replaces a region of x by a tensor that fits into it; if there is none, it makes one.
 func (g *generator) assign(x, chain int) bool {
 	t := g.live[x].typ
 	u := -1
@@ -69,7 +68,7 @@ func (g *generator) assign(x, chain int) bool {
 	return g.node(ir.Node{Op: ir.Assign, Attr: attr}, chain, nil, x, u) >= 0
 }
 
-// within says that s fits into t, dim by dim.
+// within reports whether s fits into t, dim by dim.
 func within(s, t ir.Shape) bool {
 	if len(s) != len(t) {
 		return false
@@ -82,7 +81,7 @@ func within(s, t ir.Shape) bool {
 	return true
 }
 
-// equalBut says that s and t differ in dim a at most.
+// equalBut reports whether s and t differ in dim a at most.
 func equalBut(a int, s, t ir.Shape) bool {
 	return len(s) == len(t) && without(s, a).Equal(without(t, a))
 }
@@ -136,9 +135,9 @@ func (g *generator) scatter(op ir.Op, chain int) bool {
 	return idx >= 0 && g.node(ir.Node{Op: op, Attr: attr}, chain, nil, x, idx, u) >= 0
 }
 
-// index picks a mode and finds a tensor of indices for an axis of n elements,
-// one of a shape that fits allows, or else makes one of the given shape. Where
-// an index out of range is a fault, a remainder keeps them in.
+// index picks a mode and finds a tensor of indices for an axis of n elements, one of a shape that
+// fits allows, or else makes one of the given shape. If an index out of range is a fault, a
+// remainder keeps the indices in range.
 func (g *generator) index(attr *ir.Attr, shape ir.Shape, n, chain int, fits func(ir.Shape) bool) int {
 	attr.Mode = ir.IndexMode(g.intn(int(ir.NumIndexModes)))
 	if n == 0 {

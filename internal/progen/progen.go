@@ -1,7 +1,6 @@
-// Package progen makes random valid tensor programs, the values to run them
-// on, and small programs out of large ones that fail. It reads the op table,
-// so a new row of a known class is covered as soon as it is there; its own
-// test fails for a row that it never uses.
+// Package progen makes random valid tensor programs and values to run them on, and shrinks large
+// failing programs. It reads the op table, so a new row of a known class is covered at once; its
+// own test fails for a row that it never uses.
 //
 // Engine part: no compatibility promise; use package millrace.
 package progen
@@ -22,7 +21,7 @@ type Config struct {
 	Groups   Group                                         // ops beyond the basic ones
 }
 
-// Basic are the dtypes of programs that ask for no others.
+// Basic are the default dtypes of programs.
 var Basic = ir.SetOf(ir.Bool, ir.Uint8, ir.Int32, ir.Int64, ir.Float32, ir.Float64)
 
 func (c Config) withDefaults() Config {
@@ -38,8 +37,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// New makes the program of a seed: the same one for the same seed, Config and
-// op table. It has at least one output and verifies.
+// New makes the program of a seed: the same one for the same seed, Config and op table. It has at
+// least one output and verifies.
 func New(seed uint64, c Config) *ir.Graph {
 	return generate(newSeeded(seed, 1), c.withDefaults())
 }
@@ -49,12 +48,12 @@ func FromBytes(data []byte, c Config) *ir.Graph {
 	return generate(&bytesSource{data}, c.withDefaults())
 }
 
-// Inputs makes values for the inputs of a program, a buffer each as
-// [ir.EvalGraph] takes them. What an input holds depends on the seed, its
-// number and its type only, so a shrunk program keeps its values.
+// Inputs makes values for the inputs of a program, a buffer each as [ir.EvalGraph] takes them. An
+// input's values depend only on the seed, its number and its type, so a shrunk program keeps its
+// values.
 func Inputs(p *ir.Graph, seed uint64) [][]byte { return inputs(p, seed, value) }
 
-// TinyInputs are inputs of which many numbers are denormal, or make some.
+// TinyInputs are inputs with many numbers that are denormal, or give denormal results.
 func TinyInputs(p *ir.Graph, seed uint64) [][]byte { return inputs(p, seed, tiny) }
 
 func inputs(p *ir.Graph, seed uint64, value func(source, ir.DType) uint64) [][]byte {
@@ -77,12 +76,11 @@ type generator struct {
 	p    *ir.Graph
 	live []tensor // not released, oldest first
 	next int      // id of the next tensor
-	main ir.DType // of most tensors, so that operands find each other
+	main ir.DType // dtype of most tensors, which makes operands compatible
 }
 
-// tensor is a tensor that ops may still use. Programs are made of a few
-// chains that rarely touch, because interleaved independent work is what
-// fusion finds hard.
+// tensor is a tensor that ops may still use. Programs consist of a few chains that rarely meet,
+// because interleaved independent work is difficult for fusion.
 type tensor struct {
 	id    int
 	typ   ir.TensorType
@@ -123,7 +121,7 @@ func (g *generator) add(t ir.TensorType, chain int) {
 	g.next++
 }
 
-// dtype picks a tensor dtype of a set: half the time the program's own.
+// dtype picks a tensor dtype of a set: half the time the program's main one.
 func (g *generator) dtype(from ir.DTypeSet) (ir.DType, bool) {
 	if from.Has(g.main) && g.DTypes.Has(g.main) && chance(g.source, 50) {
 		return g.main, true
@@ -140,8 +138,8 @@ func (g *generator) dtype(from ir.DTypeSet) (ir.DType, bool) {
 	return pick(g.source, ds), true
 }
 
-// operand picks a live tensor that ok allows: mostly of the chain, mostly
-// young. It returns its index in live, or -1.
+// operand picks a live tensor that ok allows: mostly of the chain, mostly a recent one. It returns
+// its index in live, or -1.
 func (g *generator) operand(chain int, ok func(t *tensor) bool) int {
 	var own, any []int
 	for i := range g.live {
@@ -164,7 +162,7 @@ func (g *generator) operand(chain int, ok func(t *tensor) bool) int {
 	return pick(g.source, any)
 }
 
-// classes weighs what kind of op comes next, in percent.
+// classes are the probabilities of kinds of ops, in percent.
 var classes = []struct {
 	class   ir.Class
 	percent int
@@ -187,12 +185,11 @@ var opsOf = func() map[ir.Class][]ir.Op {
 	return m
 }()
 
-// joining are the elementwise ops of several operands: fewer than those of
-// one, but what makes a graph of a chain.
+// joining are the elementwise ops of several operands: they are fewer than those of one, but turn a
+// chain into a graph.
 var joining = slices.DeleteFunc(slices.Clone(opsOf[ir.ClassElementwise]), func(op ir.Op) bool { return op.Info().Arity < 2 })
 
-// step tries to append one op. Whatever the choices made, Infer has the last
-// word on whether they fit.
+// step tries to append one op. Infer finally decides whether the choices fit.
 func (g *generator) step(chain int) bool {
 	if g.Groups != 0 && chance(g.source, 30) {
 		return g.grouped(chain)
@@ -222,8 +219,7 @@ func (g *generator) step(chain int) bool {
 	return g.entry(op, chain)
 }
 
-// append infers the result of n and adds it. at are the live indices of its
-// tensor operands.
+// append infers the result of n and adds it. at are the live indices of its tensor operands.
 func (g *generator) append(n ir.Node, operands []ir.Operand, chain int, at ...int) bool {
 	dt, shape, err := ir.Infer(n.Op, n.Attr, n.DT, n.Shape, operands...)
 	if err != nil || !g.DTypes.Has(dt) || shape.Elems() > g.MaxElems {
@@ -285,7 +281,7 @@ func (g *generator) entry(op ir.Op, chain int) bool {
 	return true
 }
 
-// outputs asks for what nothing used and for some of the rest.
+// outputs makes unused tensors outputs, and some of the others.
 func (g *generator) outputs() {
 	for i := range g.live {
 		if !g.live[i].used || chance(g.source, 20) {

@@ -7,11 +7,11 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// full asks for everything there is.
+// full requests everything.
 var full = Config{DTypes: ir.AllDTypes, Groups: AllGroups}
 
-// TestCoverage checks that every program verifies and evaluates, and that
-// every op of the table and every tensor dtype comes up where they are asked for.
+// TestCoverage checks that every program verifies and evaluates, and that every op of the table and
+// every tensor dtype occurs if requested.
 func TestCoverage(t *testing.T) {
 	seen := map[ir.Op]int{}
 	dtypes := map[ir.DType]int{}
@@ -139,7 +139,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Programs that ask for nothing hold basic ops and dtypes only.
+// TestBasic: programs with the zero Config hold basic ops and dtypes only.
 func TestBasic(t *testing.T) {
 	for seed := range uint64(200) {
 		p := New(seed, Config{})
@@ -156,8 +156,8 @@ func TestBasic(t *testing.T) {
 	}
 }
 
-// Each group makes all its ops, often enough that a few hundred programs are a test
-// of them, and no index that would be a fault.
+// TestGroups: each group makes all its ops, often enough for a test of a few hundred programs, and
+// no faulty index.
 func TestGroups(t *testing.T) {
 	for grp := Group(1); grp < AllGroups; grp <<= 1 {
 		seen := map[ir.Op]int{}
@@ -186,7 +186,7 @@ func TestGroups(t *testing.T) {
 }
 
 func TestShrink(t *testing.T) {
-	// What fails: an exp of a value that a mul made.
+	// The failure: an exp of a value that a mul made.
 	fails := func(p *ir.Graph) bool {
 		made := make([]ir.Op, len(p.Inputs))
 		for i := range p.Nodes {
@@ -221,7 +221,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// Where two results must stay, the other outputs go.
+// TestShrinkOutputs: if two results must stay, the other outputs are removed.
 func TestShrinkOutputs(t *testing.T) {
 	fails := func(p *ir.Graph) bool {
 		seen := map[int32]int{}
@@ -250,8 +250,7 @@ func TestShrinkOutputs(t *testing.T) {
 	}
 }
 
-// FuzzProgram checks that any bytes make a program that verifies and prints
-// as itself.
+// FuzzProgram checks that any bytes make a program that verifies and survives printing.
 func FuzzProgram(f *testing.F) {
 	f.Add([]byte("millrace"))
 	for seed := range uint64(4) {

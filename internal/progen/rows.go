@@ -2,8 +2,8 @@ package progen
 
 import "github.com/millrace-go/millrace/ir"
 
-// positions picks the dtype of a result that is a position, or leaves it to
-// the operand.
+// positions picks the dtype of a result that is a position; for other ops the operand determines
+// it.
 func (g *generator) positions(op ir.Op) (ir.DType, bool) {
 	if !op.Info().Position {
 		return ir.Invalid, true
@@ -21,7 +21,7 @@ func (g *generator) reduce(op ir.Op, chain int) bool {
 	return g.node(ir.Node{Op: op, DT: dt, Attr: g.axes(len(g.live[x].typ.Shape))}, chain, nil, x) >= 0
 }
 
-// axes picks what a reduction goes over.
+// axes picks the axes of a reduction.
 func (g *generator) axes(rank int) *ir.Attr {
 	attr := &ir.Attr{Axes: []int{}, Keep: chance(g.source, 40)}
 	all := chance(g.source, 30)
@@ -48,9 +48,9 @@ func (g *generator) along(op ir.Op, chain int) bool {
 	return g.node(ir.Node{Op: op, DT: dt, Attr: attr}, chain, nil, x) >= 0
 }
 
-// contraction multiplies two tensors that share a dim, as a product of
-// matrices does: both are seen in one shape, (batch, m, n, k), and the last dim
-// is contracted. Seldom it is of two tensors of one shape as they are.
+// contraction multiplies two tensors that share a dim, like a product of matrices: both get the
+// common shape (batch, m, n, k), and the last dim is contracted. Rarely it takes two tensors of one
+// shape unchanged.
 func (g *generator) contraction(op ir.Op, chain int) bool {
 	info := op.Info()
 	x := g.operand(chain, func(t *tensor) bool { return info.In.Has(t.typ.DT) && len(t.typ.Shape) > 0 })
@@ -86,8 +86,8 @@ func (g *generator) contraction(op ir.Op, chain int) bool {
 	return g.node(ir.Node{Op: op, Attr: attr}, chain, nil, x, y) >= 0
 }
 
-// seenAs shows a tensor in a shape: its dim k last, and missing dims from
-// position at on. A tensor is left as it is where it has the shape.
+// seenAs views a tensor in a shape: its dim k last, and missing dims from position at on. A tensor
+// that already has the shape is unchanged.
 func (g *generator) seenAs(x, k int, shape ir.Shape, at, missing, chain int) int {
 	rank := len(g.live[x].typ.Shape)
 	order := make([]int, 0, rank)
@@ -124,12 +124,12 @@ func dimOf(s ir.Shape, n int) int {
 	return -1
 }
 
-// without leaves out dim d.
+// without removes dim d.
 func without(s ir.Shape, d int) ir.Shape {
 	return append(append(ir.Shape{}, s[:d]...), s[d+1:]...)
 }
 
-// window looks at an axis through windows that may overlap.
+// window views an axis through windows that may overlap.
 func (g *generator) window(op ir.Op, chain int) bool {
 	x := g.operand(chain, func(t *tensor) bool { return len(t.typ.Shape) > 0 && len(t.typ.Shape) < ir.MaxRank })
 	if x < 0 {

@@ -6,8 +6,8 @@ func (g *generator) fits(s ir.Shape) bool {
 	return len(s) <= ir.MaxRank && s.Check() == nil && s.Elems() <= g.MaxElems
 }
 
-// shape makes a shape of any rank: mostly a few small dims, now and then one
-// that reaches past a reduction block, seldom an empty one.
+// shape makes a shape of any rank: mostly a few small dims, sometimes one longer than a reduction
+// block, rarely an empty one.
 func (g *generator) shape() ir.Shape {
 	if chance(g.source, 10) && g.MaxElems > ir.FoldBlock {
 		n := ir.FoldBlock + 1 + g.intn(g.MaxElems-ir.FoldBlock)
@@ -31,8 +31,8 @@ func (g *generator) shape() ir.Shape {
 	return s
 }
 
-// related makes a shape that broadcasts with s: leading dims dropped, some
-// dims of size 1, seldom more of them in front.
+// related makes a shape that broadcasts with s: leading dims dropped, some dims of size 1, rarely
+// more dims in front.
 func (g *generator) related(s ir.Shape) ir.Shape {
 	if chance(g.source, 30) {
 		return s
@@ -49,7 +49,7 @@ func (g *generator) related(s ir.Shape) ir.Shape {
 	return r
 }
 
-// view picks a tensor and how to look at it.
+// view picks a tensor and a view of it.
 func (g *generator) view(op ir.Op, chain int) bool {
 	info := op.Info()
 	x := g.operand(chain, func(t *tensor) bool { return info.In.Has(t.typ.DT) })
@@ -83,7 +83,7 @@ func (g *generator) order(n int) []int {
 	return p
 }
 
-// reshaped deals the prime factors of the element count out to new dims.
+// reshaped distributes the prime factors of the element count over new dims.
 func (g *generator) reshaped(s ir.Shape) ir.Shape {
 	n := s.Elems()
 	if n == 0 {

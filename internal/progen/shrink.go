@@ -6,10 +6,10 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Shrink looks for a smaller program that still fails: fewer outputs, operands in
-// place of outputs, nodes left out, results taken from earlier tensors or from new
-// inputs, unused inputs dropped. fails is only asked about programs that verify. The result
-// is one that fails, at worst p itself; p is not changed.
+// Shrink looks for a smaller program that still fails: fewer outputs, operands in place of outputs,
+// nodes left out, results replaced by earlier tensors or by new inputs, unused inputs dropped.
+// fails is called only with programs that verify. The result is a failing program, at worst p
+// itself; p is not changed.
 func Shrink(p *ir.Graph, fails func(*ir.Graph) bool) *ir.Graph {
 	for {
 		smaller := shrinkOnce(p, fails)
@@ -51,7 +51,7 @@ func shrinkOnce(p *ir.Graph, fails func(*ir.Graph) bool) *ir.Graph {
 			return q
 		}
 	}
-	// From the end: what comes late depends on much and carries little.
+	// From the end: late nodes depend on much, and little depends on them.
 	for i := len(p.Nodes) - 1; i >= 0; i-- {
 		for _, edit := range []func(g *graph) bool{
 			func(g *graph) bool { return g.outputInstead(i) },
@@ -115,8 +115,8 @@ func newGraph(p *ir.Graph) *graph {
 	return g
 }
 
-// program numbers the graph again, leaving out nodes whose results nobody
-// needs and entries of tensors that are gone. Inputs stay.
+// program numbers the graph again, without nodes whose results are not needed and entries of
+// removed tensors. Inputs stay.
 func (g *graph) program() *ir.Graph {
 	needed := map[*handle]bool{}
 	for _, v := range g.outputs {
@@ -165,7 +165,7 @@ func (g *graph) program() *ir.Graph {
 	return p
 }
 
-// replace puts to in the place of from everywhere.
+// replace replaces from by to everywhere.
 func (g *graph) replace(from, to *handle) {
 	for i := range g.nodes {
 		for j, a := range g.nodes[i].args {
@@ -191,7 +191,7 @@ func (g *graph) dropOutput(i int) bool {
 	return len(g.outputs) > 0
 }
 
-// outputOperand takes an operand for an output that is computed.
+// outputOperand replaces a computed output by one operand.
 func (g *graph) outputOperand(i, arg int) bool {
 	for _, n := range g.nodes {
 		if n.result != nil && n.result == g.outputs[i] && n.args[arg] != nil {
@@ -202,8 +202,8 @@ func (g *graph) outputOperand(i, arg int) bool {
 	return false
 }
 
-// outputOperands takes all operands for an output that is computed: where two results
-// matter, what joins them does not.
+// outputOperands replaces a computed output by all its operands: if two results matter, the op that
+// joins them does not.
 func (g *graph) outputOperands(i int) bool {
 	for _, n := range g.nodes {
 		if n.result == nil || n.result != g.outputs[i] {
@@ -220,7 +220,7 @@ func (g *graph) outputOperands(i int) bool {
 	return false
 }
 
-// outputInstead asks for an intermediate result and nothing else.
+// outputInstead makes an intermediate result the only output.
 func (g *graph) outputInstead(i int) bool {
 	if g.nodes[i].result == nil {
 		return false
@@ -237,7 +237,7 @@ func (g *graph) dropEntry(i int) bool {
 	return true
 }
 
-// bypass takes an operand of the same type for the result.
+// bypass replaces the result by an operand of the same type.
 func (g *graph) bypass(i int) bool {
 	r := g.nodes[i].result
 	if r == nil {
@@ -252,7 +252,7 @@ func (g *graph) bypass(i int) bool {
 	return false
 }
 
-// cut takes a new input for the result.
+// cut replaces the result by a new input.
 func (g *graph) cut(i int) bool {
 	r := g.nodes[i].result
 	if r == nil {

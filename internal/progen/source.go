@@ -2,8 +2,8 @@ package progen
 
 import "math/rand/v2"
 
-// source is where choices come from: a seeded generator, or the bytes of a
-// fuzzer, which then mutates choices.
+// source is the source of choices: a seeded generator, or the bytes of a fuzzer, which then mutates
+// choices.
 type source interface {
 	// intn is a number in [0, n); n is at least 1.
 	intn(n int) int
@@ -19,8 +19,8 @@ func newSeeded(seed, stream uint64) seeded {
 	return seeded{rand.New(rand.NewPCG(seed, stream))}
 }
 
-// bytesSource spends one byte per small choice, so that a fuzzer's change of
-// one byte changes one choice. Spent, it chooses 0 for ever.
+// bytesSource uses one byte per small choice; a fuzzer's change of one byte therefore changes one
+// choice. At the end of the data it always chooses 0.
 type bytesSource struct{ data []byte }
 
 func (b *bytesSource) byte() byte {

@@ -8,17 +8,15 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Step is a step of a training loop, written as a program would be that records
-// forward, backward and update one op after another. The first Data inputs are the
-// batch, the others parameters; outputs are the loss, and then of each parameter
-// what it becomes.
+// Step is a step of a training loop, as a program that records forward, backward and update op by
+// op. The first Data inputs are the batch, the others parameters; the outputs are the loss, and
+// then each parameter's new value.
 type Step struct {
 	*ir.Graph
 	Data int
 }
 
-// Chain is layers of tanh(x*a+b) on n numbers, whose a and b are 0-d, with the sum of
-// squares as the loss.
+// Chain is layers of tanh(x*a+b) on n numbers, with 0-d a and b and the sum of squares as the loss.
 func Chain(layers, n int) Step {
 	d := newDraft(ir.Shape{n})
 	y := 0
@@ -29,8 +27,8 @@ func Chain(layers, n int) Step {
 	return d.step(d.sum(d.add(ir.Mul, y, y), false, 0))
 }
 
-// Transformer is a small language model: causal attention in heads, each of its own
-// products, and two layers with GELU, both behind a layer norm.
+// Transformer is a small language model: causal attention in heads, each with separate products,
+// and two layers with GELU, both after a layer norm.
 func Transformer(layers, heads, rows, width int) Step {
 	d := newDraft(ir.Shape{rows, width}, ir.Shape{rows, rows})
 	x := 0
@@ -55,12 +53,12 @@ type draft struct {
 	p     *ir.Graph
 	types []ir.TensorType
 	data  int
-	wants []bool // a parameter is behind it
+	wants []bool // it depends on a parameter
 	nodes []int  // node of each tensor, -1 for an input
 }
 
-// newDraft has inputs that are no parameters. All inputs come before all nodes, so that
-// parameters, which are not known yet, have numbers from 1<<20 on meanwhile.
+// newDraft makes a draft with inputs that are no parameters. All inputs come before all nodes;
+// parameters, which are not known yet, are numbered from 1<<20 on meanwhile.
 func newDraft(data ...ir.Shape) *draft {
 	d := &draft{p: &ir.Graph{}, data: len(data)}
 	for _, s := range data {
@@ -69,7 +67,7 @@ func newDraft(data ...ir.Shape) *draft {
 	return d
 }
 
-// maxParams is the room that is left for parameters among the inputs of a draft.
+// maxParams is the number of parameters that a draft has room for among its inputs.
 const maxParams = 1 << 10
 
 func (d *draft) input(s ir.Shape) int {
@@ -90,7 +88,7 @@ func (d *draft) param(shape ...int) int {
 	return id
 }
 
-// node appends an op; scalars are operands behind the tensors.
+// node appends an op; scalars are operands after the tensors.
 func (d *draft) node(op ir.Op, attr *ir.Attr, shape ir.Shape, scalars []float32, args ...int) int {
 	n := ir.Node{Op: op, Attr: attr, Shape: shape, DT: ir.Float32, NArgs: uint8(len(args) + len(scalars))}
 	var in []ir.Operand
@@ -159,7 +157,7 @@ func (d *draft) gelu(x int) int {
 	return d.add(ir.Mul, d.scaled(ir.Mul, x, 0.5), d.scaled(ir.Add, t, 1))
 }
 
-// step appends backward and update, and gives tensors their numbers.
+// step appends backward and update, and assigns tensors their final numbers.
 func (d *draft) step(loss int) Step {
 	grads := map[int]int{}
 	give := func(to, g int) {
@@ -203,7 +201,7 @@ func (d *draft) step(loss int) Step {
 	return Step{d.p, d.data}
 }
 
-// backward gives the operands of what makes t their derivatives, where t's is g.
+// backward adds to the derivatives of the operands of t's node, where t's derivative is g.
 func (d *draft) backward(t, g int, give func(to, g int)) {
 	n := d.p.Nodes[d.nodes[t]]
 	x, y := int(n.Args[0].ID), int(n.Args[1].ID)

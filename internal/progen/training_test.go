@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// The derivatives of steps are those that differences give.
+// TestSteps compares the derivatives of steps with differences.
 func TestSteps(t *testing.T) {
 	for name, p := range map[string]Step{
 		"chain": Chain(3, 5), "transformer": Transformer(1, 2, 3, 4),

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// specials are values that arithmetic trips over, per dtype.
+// specials are values that are difficult for arithmetic, per dtype.
 var specials = [ir.NumDTypes][]uint64{
 	ir.Uint8:  {0, 1, 2, 127, 128, 255},
 	ir.Int32:  {0, 1, 2, 0xffffffff, 0x7fffffff, 0x80000000, 31, 32, 33},
@@ -19,7 +19,7 @@ var specials = [ir.NumDTypes][]uint64{
 	ir.Float16: {0, 0x8000, 0x3c00, 0xbc00, 0x3800,
 		0x7c00, 0xfc00, 0x7e00, // infinities, NaN
 		1, 0x83ff, 0x0400, 0x7bff, // denormals, least normal, largest
-		0x6400, 0x6800, 0x498c, 0xcc55}, // 2^10, 2^11, about where exp overflows and vanishes
+		0x6400, 0x6800, 0x498c, 0xcc55}, // 2^10, 2^11, about where exp overflows and underflows
 	ir.BFloat16: {0, 0x8000, 0x3f80, 0xbf80, 0x3f00,
 		0x7f80, 0xff80, 0x7fc0,
 		1, 0x807f, 0x0080, 0x7f7f,
@@ -28,7 +28,7 @@ var specials = [ir.NumDTypes][]uint64{
 		0x7f800000, 0xff800000, 0x7fc00000, // infinities, NaN
 		1, 0x807fffff, 0x00800000, 0x7f7fffff, // denormals, least normal, largest
 		0x4b000000, 0x4f000000, 0xcf000000, 0x5f000000, // 2^23, ±2^31, 2^63
-		0x42b17218, 0xc2cff1b5}, // about where exp overflows and vanishes
+		0x42b17218, 0xc2cff1b5}, // about where exp overflows and underflows
 	ir.Float64: {0, 1 << 63, 0x3ff0000000000000, 0xbff0000000000000, 0x3fe0000000000000,
 		0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000,
 		1, 0x800fffffffffffff, 0x0010000000000000, 0x7fefffffffffffff,
@@ -36,8 +36,7 @@ var specials = [ir.NumDTypes][]uint64{
 		0x40862e42fefa39ef, 0xc087490d0f8f2a4b},
 }
 
-// value makes a value of dtype dt: mostly small, sometimes any bits,
-// sometimes special.
+// value makes a value of dtype dt: mostly small, sometimes any bits, sometimes special.
 func value(s source, dt ir.DType) uint64 {
 	kind := s.intn(10)
 	switch {
@@ -62,8 +61,8 @@ func small(s source) float64 {
 	return (float64(s.uint64()>>11)/(1<<53) - 0.5) * 16
 }
 
-// tiny is a number about the least normal one of its dtype, or the root of it, so
-// that products are; else a value of any kind.
+// tiny is a number near the least normal one of its dtype, or near its root, whose products are
+// tiny; sometimes a value of any kind.
 func tiny(s source, dt ir.DType) uint64 {
 	if !dt.IsFloat() || s.intn(3) == 0 {
 		return value(s, dt)

@@ -1,6 +1,5 @@
-// Package refdev is a device whose programs are run by the Kernel IR
-// interpreter: as slow as it is obvious. Tests of the engine run on it, so that
-// what they find is the engine's and not a driver's.
+// Package refdev is a device that runs programs by the Kernel IR interpreter: slow but obviously
+// correct. Tests of the engine run on it; a failure is then the engine's and not a driver's.
 package refdev
 
 import (
@@ -33,7 +32,7 @@ type Device struct {
 
 type buffer struct {
 	data   []byte
-	shared bool // with the program: see AllocShared
+	shared bool // visible to the program: see AllocShared
 }
 
 func (b *buffer) Bytes() int64 { return int64(len(b.data)) }
@@ -59,7 +58,7 @@ func New(c runtime.Config) *Device {
 
 func (d *Device) Caps() *runtime.Caps { return &d.caps }
 
-// Alloc fills memory with a pattern, so that reading what nobody wrote shows.
+// Alloc fills memory with a pattern, which reveals reads of unwritten memory.
 func (d *Device) Alloc(bytes int64) (runtime.Buffer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,7 +78,7 @@ func (d *Device) Alloc(bytes int64) (runtime.Buffer, error) {
 	return b, nil
 }
 
-// AllocShared is Alloc of memory that the program may see.
+// AllocShared is Alloc of memory that the program may access.
 func (d *Device) AllocShared(bytes int64) (runtime.Buffer, error) {
 	b, err := d.Alloc(bytes)
 	if err == nil {
@@ -97,8 +96,8 @@ func (d *Device) Shared(b runtime.Buffer) []byte {
 	return nil
 }
 
-// Free overwrites the memory, so that reading what was freed shows. The program's
-// stays as it is.
+// Free overwrites the memory, which reveals reads of freed memory. The program's own memory is not
+// changed.
 func (d *Device) Free(b runtime.Buffer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,11 +136,11 @@ func (d *Device) Build(k runtime.Kernel) (runtime.Program, error) {
 	return &program{ck}, nil
 }
 
-// tileBytes makes tiles small, so that small chains have several.
+// tileBytes makes tiles small; small chains then have several.
 const tileBytes = 1 << 12
 
-// Run interprets each launch in order, on the buffers themselves: a wrong
-// in-place decision gives wrong values.
+// Run interprets each launch in order, on the buffers themselves: a wrong in-place decision gives
+// wrong values.
 func (d *Device) Run(ls []runtime.Launch) error {
 	if runtime.HasChains(ls) {
 		return runtime.RunChains(ls, tileBytes, d, d.Run)
@@ -180,7 +179,7 @@ func (d *Device) Stats() runtime.Stats {
 	return d.stats
 }
 
-// ResetPeak makes PeakBytes start again from what is live.
+// ResetPeak restarts PeakBytes from the live bytes.
 func (d *Device) ResetPeak() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

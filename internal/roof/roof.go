@@ -1,6 +1,5 @@
-// Package roof measures what this machine's cores can do at most: multiply and add, copy,
-// and read. It is the yardstick of benchmarks: the roofline of Williams, Waterman and
-// Patterson (2009).
+// Package roof measures the limits of this machine's cores: multiply and add, copy, and read. It is
+// the yardstick of benchmarks: the roofline of Williams, Waterman and Patterson (2009).
 package roof
 
 import (
@@ -16,16 +15,16 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// ErrNone says that no code could be made to measure with.
+// ErrNone says that no code for the measurement could be made.
 var ErrNone = errors.New("roof: there is no machine code for this processor")
 
-// Roof is code that does as much as a core can.
+// Roof is code that runs at a core's limit.
 type Roof struct {
 	code *machine.Code
 	r    *native.Roof
 }
 
-// New makes it. It is collected with its code.
+// New makes a Roof. It is collected with its code.
 func New() (*Roof, error) {
 	isa := map[machine.ISA]*native.ISA{machine.AVX2: native.AVX2, machine.AVX512: native.AVX512}[machine.Level()]
 	if isa == nil {
@@ -43,18 +42,19 @@ func New() (*Roof, error) {
 }
 
 const (
-	// callLoops keep a call below 200 µs, which the collector may wait for: a loop of
-	// multiplications and additions takes some 15 ns at most.
+	// callLoops keeps a call below 200 µs, because the collector may wait for it: a loop of
+	// multiplications and additions takes about 15 ns at most.
 	callLoops = 5000
-	// callBytes does so for memory of 5 GB/s.
+	// callBytes does the same for memory of 5 GB/s.
 	callBytes = 512 << 10
-	// smallBytes is what one thread copies faster than it hands half of it over.
+	// smallBytes is the size up to which one thread copies faster than it hands over half of the
+	// work.
 	smallBytes = 1 << 20
 )
 
-// MultiplyAdd has each of so many threads multiply and add, elements of size bytes (4 or
-// 8), for about so long, and returns how many operations all did, two for each
-// multiplication with its addition, and how long it took.
+// MultiplyAdd makes each thread multiply and add elements of size bytes (4 or 8) for about the
+// given time. It returns the operations of all threads, two for each multiplication with its
+// addition, and the time.
 func (r *Roof) MultiplyAdd(threads, size int, about time.Duration) (ops float64, took time.Duration) {
 	entry, flops := r.r.FMA, float64(r.r.Flops)
 	if size == 8 {
@@ -72,9 +72,9 @@ func (r *Roof) MultiplyAdd(threads, size int, about time.Duration) (ops float64,
 	return ops, took
 }
 
-// Copy copies src to dst, whose length is the same and which begin at cache lines, by so
-// many threads, past the caches if asked to. What is no whole number of Granule bytes at the
-// end of a thread's share is left out.
+// Copy copies src to dst by several threads, past the caches if past is set. Both have the same
+// length and begin at cache lines. The part of a thread's share that is no multiple of Granule
+// bytes is left out.
 func (r *Roof) Copy(threads int, dst, src []byte, past bool) time.Duration {
 	entry := r.r.Copy
 	if past {
@@ -83,15 +83,15 @@ func (r *Roof) Copy(threads int, dst, src []byte, past bool) time.Duration {
 	return r.move(entry, threads, src, func(at, _ int) unsafe.Pointer { return unsafe.Pointer(&dst[at]) })
 }
 
-// Read reads src, which begins at a cache line, likewise.
+// Read reads src, which begins at a cache line, in the same way.
 func (r *Roof) Read(threads int, src []byte) time.Duration {
 	return r.move(r.r.Read, threads, src, func(at, n int) unsafe.Pointer { return unsafe.Pointer(&src[at+n/2]) })
 }
 
-// Granule is how many bytes are moved at a time.
+// Granule is the number of bytes moved at a time.
 func (r *Roof) Granule() int { return r.r.CopyBytes }
 
-// move calls code for all of src, of which second is the other place for each n bytes.
+// move calls code for all of src; second returns the other address for each n bytes.
 func (r *Roof) move(entry, threads int, src []byte, second func(at, n int) unsafe.Pointer) time.Duration {
 	if len(src) < smallBytes {
 		threads = 1
@@ -111,8 +111,8 @@ func (r *Roof) call(entry int, f native.RoofFrame) {
 	goruntime.KeepAlive(r)
 }
 
-// onThreads runs f for each of n shares at once and says how long it took from when all were
-// there: waking threads is not what is measured.
+// onThreads runs f for each of n shares at once and returns the time since all had started: waking
+// threads is not measured.
 func onThreads(n int, f func(i int)) time.Duration {
 	var there atomic.Int64
 	enough := goruntime.GOMAXPROCS(0) >= n
@@ -120,7 +120,7 @@ func onThreads(n int, f func(i int)) time.Duration {
 	run := func(i int) {
 		for there.Add(1); there.Load() < int64(n); {
 			if !enough {
-				goruntime.Gosched() // else who yields may find itself behind another, on one processor
+				goruntime.Gosched() // otherwise, on one processor, a yielding thread may wait behind another
 			}
 		}
 		starts[i] = time.Now()

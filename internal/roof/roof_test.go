@@ -31,7 +31,7 @@ func memory(n int) []byte {
 	return b[skip : skip+n]
 }
 
-// TestCopy: what is timed is a copy, of all but what is no whole granule.
+// TestCopy: the timed code copies everything but the incomplete granule.
 func TestCopy(t *testing.T) {
 	r := open(t)
 	for _, n := range []int{r.Granule(), 3*r.Granule() + 5, 2*smallBytes + r.Granule()} {
@@ -56,8 +56,8 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestMultiplyAdd: operations are counted in whole calls, float64 has half of them, and
-// threads add up.
+// TestMultiplyAdd: operations are counted in whole calls, float64 has half of them, and threads add
+// up.
 func TestMultiplyAdd(t *testing.T) {
 	r := open(t)
 	for _, size := range []int{4, 8} {

@@ -1,12 +1,11 @@
-// Package rowtext has the text of kernels with row operations that tests of
-// several packages run: codegen takes them apart, devices compute them. It
-// imports nothing, so that codegen's own tests can have it.
+// Package rowtext has texts of kernels with row operations, for tests of several packages: codegen
+// splits them, devices compute them. It imports nothing, so codegen's own tests can import it.
 //
 // Engine part: no compatibility promise; use package millrace.
 package rowtext
 
-// Softmax has two reductions that depend on each other, an output of points and
-// one of rows: the softmax and its logarithm's denominator.
+// Softmax has two dependent reductions, an output of points and one of rows: the softmax and its
+// logarithm's denominator.
 const Softmax = `in 0 : float32
 out 1 : float32
 out 2 : float32 row
@@ -22,8 +21,8 @@ store 1 %5
 store 2 %7
 `
 
-// Norm is a layer norm: a second reduction of what the first gave, and
-// parameters of rows and of points. Operand 1 is added below a root.
+// Norm is a layer norm: a second reduction that depends on the first, and parameters of rows and of
+// points. Operand 1 is added below a root.
 const Norm = `in 0 : float32
 in 1 : float32 row
 in 2 : float32
@@ -47,8 +46,7 @@ store 3 %12
 store 4 %3
 `
 
-// Mixed has reductions of several dtypes that do not depend on each other, and
-// an index.
+// Mixed has independent reductions of several dtypes, and an index.
 const Mixed = `in 0 : float32
 in 1 : int32
 index 2
@@ -99,7 +97,7 @@ store 3 %7
 store 4 %9
 `
 
-// Sort has sorts and their positions, both ways.
+// Sort has sorts and their positions, in both directions.
 const Sort = `in 0 : float32
 in 1 : int16
 out 2 : float32

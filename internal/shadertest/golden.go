@@ -1,4 +1,4 @@
-// Package shadertest holds a dialect of codegen/shader against golden texts.
+// Package shadertest compares a dialect of codegen/shader with golden texts.
 //
 // Engine part: no compatibility promise; use package millrace.
 package shadertest
@@ -53,7 +53,7 @@ func Golden(t *testing.T, d *shader.Dialect, dir string) (texts []string) {
 		}
 		seen.Add(k)
 		for _, in := range k.Body {
-			if shader.AsFunction(in.Op) { // which its expansion becomes
+			if shader.AsFunction(in.Op) { // its expansion becomes one
 				seen.Code(ir.Expansion(in.Op, in.DT, []ir.DType{ir.Float32, ir.Float32}[:in.Op.Info().Arity]).Code)
 			}
 		}

@@ -19,8 +19,8 @@ func chain(x *millrace.Tensor) *millrace.Tensor {
 	return y
 }
 
-// timeChain runs the chain as a program would that does so for the first time,
-// and then again, each time on a stream of its own.
+// timeChain runs the chain as a program does for the first time, and then again, each time on a new
+// stream.
 func timeChain(dev *millrace.Device, r *report) error {
 	data := make([]float32, 1000)
 	for i := range data {

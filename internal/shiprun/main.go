@@ -1,7 +1,6 @@
-// Command shiprun runs random programs and holds their results against the
-// oracle, or times a chain of operations. A test has it write down its plans,
-// generates a package of them in the place of package plans, builds it again
-// and runs it with that.
+// Command shiprun runs random programs and compares their results with the oracle, or times a chain
+// of operations. A test makes it export its plans, generates a package of them in place of package
+// plans, builds it again and runs it with that package.
 //
 // Engine part: no compatibility promise; use package millrace.
 package main
@@ -22,7 +21,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// report is what a run tells.
+// report is the output of a run.
 type report struct {
 	Open, First, Hot time.Duration // of the device, and of the chain
 	Values           []float32     // of the chain
@@ -58,7 +57,7 @@ func run(device, record string, programs int) (r report, err error) {
 	for seed := uint64(0); programs > 0 && err == nil; seed++ {
 		prog := random(seed)
 		if hasEmpty(prog) {
-			continue // such segments have plans that are not kept
+			continue // plans of such segments are not stored
 		}
 		if err = twice(dev, prog, seed); err != nil {
 			err = fmt.Errorf("program %d: %w", seed, err)
@@ -87,12 +86,12 @@ func random(seed uint64) *ir.Graph {
 	return progen.New(6<<32+seed, c)
 }
 
-// hasEmpty reports a tensor without elements.
+// hasEmpty reports whether a program has a tensor without elements.
 func hasEmpty(prog *ir.Graph) bool {
 	return slices.ContainsFunc(prog.Types(), func(t ir.TensorType) bool { return t.Shape.Elems() == 0 })
 }
 
-// twice runs a program two times, and compares what it gives.
+// twice runs a program two times, and compares the results.
 func twice(dev *millrace.Device, prog *ir.Graph, seed uint64) error {
 	inputs := progen.Inputs(prog, seed)
 	want, err := ir.EvalGraph(prog, inputs)

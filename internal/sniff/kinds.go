@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is a file format that can be told by the first bytes of a file.
+// Kind is a file format that is recognisable by a file's first bytes.
 type Kind string
 
-// The formats that a reader of this module has as its own: see [Explain].
+// The formats that readers of this module accept: see [Explain].
 const (
 	Npy         Kind = "npy"
 	Npz         Kind = "npz"
@@ -29,18 +29,18 @@ const (
 	empty Kind = "empty"
 )
 
-// row is a format: how its files begin, and what to tell a reader who got one instead of
-// the file that was wanted.
+// row is a format: how its files begin, and the text for a reader that got such a file instead of
+// the expected one.
 type row struct {
 	kind Kind
 	is   func(head []byte) bool
 	what string // completes "it seems to be"
-	do   string // what to do about it; may be empty
+	do   string // advice; may be empty
 }
 
 const convert = "in Python, safetensors.torch.save_file(model.state_dict(), path) writes a file for nn.Load"
 
-// rows are asked from the first to the last: a special kind comes before the general one.
+// rows are tried from the first to the last: a special kind comes before the general one.
 var rows = []row{
 	{empty, func(h []byte) bool { return len(h) == 0 }, "", ""},
 	{"pytorch", zipWith("/data.pkl", "/version", "/byteorder", "archive/", ".data/serialization_id"), "a file of PyTorch's own format (torch.save writes a zip of pickles)", convert},
@@ -85,7 +85,7 @@ var rows = []row{
 	{Text, isText, "text", "data.CSV reads tables, data.ReadText reads text"},
 }
 
-// begins tells files by their first bytes.
+// begins recognises files by their first bytes.
 func begins(magic ...string) func([]byte) bool { return at(0, magic...) }
 
 func at(pos int, magic ...string) func([]byte) bool {
@@ -99,9 +99,9 @@ func at(pos int, magic ...string) func([]byte) bool {
 	}
 }
 
-// zipWith tells zip archives by the name of their first file.
+// zipWith recognises zip archives by the name of their first file.
 func zipWith(parts ...string) func([]byte) bool {
-	const fixed = 30 // bytes of a local header in front of the name
+	const fixed = 30 // bytes of a local header before the name
 	return func(h []byte) bool {
 		if len(h) < fixed || string(h[:4]) != "PK\x03\x04" {
 			return false
@@ -122,8 +122,8 @@ func isSafetensors(h []byte) bool {
 	return len(h) > 8 && binary.LittleEndian.Uint64(h) <= 100_000_000 && h[8] == '{'
 }
 
-// isONNX: field 1 (the version of the format) and then field 2 (who made it) of a
-// protocol buffer, or the graph.
+// isONNX: field 1 (the version of the format) and then field 2 (the producer) of a protocol buffer,
+// or the graph.
 func isONNX(h []byte) bool {
 	if len(h) < 6 || h[0] != 0x08 || h[1] == 0 || h[1] > 20 {
 		return false
@@ -159,7 +159,7 @@ func isJSON(h []byte) bool {
 	return len(h) > 0 && (h[0] == '{' || h[0] == '[') && isText(h)
 }
 
-// isText: UTF-8 without control characters, but for a character that is cut off at the end.
+// isText: UTF-8 without control characters, except for a truncated character at the end.
 func isText(h []byte) bool {
 	for i := 0; i < len(h); {
 		r, n := utf8.DecodeRune(h[i:])

@@ -1,5 +1,5 @@
-// Package sniff says what a file seems to be that is not what was asked for: readers of
-// files put it into their errors, with what to do about it.
+// Package sniff guesses the format of an unexpected file: readers of files add it to their errors,
+// with advice.
 //
 // Engine part: no compatibility promise; use package millrace.
 package sniff
@@ -14,13 +14,12 @@ import (
 	"slices"
 )
 
-// Len is how many bytes from the start of a file are enough.
+// Len is the number of bytes that suffice, from the start of a file.
 const Len = 512
 
-// Explain says what a file that begins with these bytes seems to be, and what to do about
-// it: as "it seems to be a zip archive; unpack it". It is empty where the bytes tell
-// nothing, and where the file is of a kind that the reader has as its own, so that
-// something else is wrong with it.
+// Explain says what a file that begins with these bytes seems to be, with advice, such as "it seems
+// to be a zip archive; unpack it". It is empty if the bytes are not recognised, and if the file is
+// of the reader's own kind, which means that something else is wrong with it.
 func Explain(head []byte, own ...Kind) string {
 	r := find(head)
 	if r == nil || slices.Contains(own, r.kind) {
@@ -36,7 +35,7 @@ func Explain(head []byte, own ...Kind) string {
 	return text
 }
 
-// NotText is [Explain] for readers of text: only of bytes that are none.
+// NotText is [Explain] for readers of text: only for bytes that are no text.
 func NotText(head []byte) string {
 	if isText(head[:min(len(head), Len)]) {
 		return ""
@@ -44,7 +43,7 @@ func NotText(head []byte) string {
 	return Explain(head)
 }
 
-// NotTable is [NotText], and of text that is no table.
+// NotTable is [NotText], and also explains text that is no table.
 func NotTable(head []byte) string {
 	if r := find(head); r != nil && (r.kind == HTML || r.kind == LFS) {
 		return Explain(head)
@@ -62,7 +61,7 @@ func find(head []byte) *row {
 	return nil
 }
 
-// With adds to an error what the file seems to be, where the bytes tell.
+// With adds the apparent format of the file to an error, if it is recognised.
 func With(err error, head []byte, own ...Kind) error {
 	if why := Explain(head, own...); err != nil && why != "" {
 		return fmt.Errorf("%w; %s", err, why)
@@ -70,16 +69,16 @@ func With(err error, head []byte, own ...Kind) error {
 	return err
 }
 
-// Head is the first bytes of r, as many as there are and [Explain] needs.
+// Head is the first bytes of r, at most as many as [Explain] needs.
 func Head(r io.ReaderAt) []byte {
 	b := make([]byte, Len)
-	n, _ := r.ReadAt(b, 0) // what cannot be read says nothing
+	n, _ := r.ReadAt(b, 0) // unreadable bytes are not recognised
 	return b[:n]
 }
 
 var errFolder = errors.New("is a folder, not a file")
 
-// Open is os.Open of a file to read: a folder, which os.Open opens, too, is an error.
+// Open is os.Open for a regular file: a folder, which os.Open also opens, is an error.
 func Open(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {

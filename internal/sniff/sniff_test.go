@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestExplainOwn: a reader's own format, and bytes that tell nothing, give no text.
+// TestExplainOwn: a reader's own format, and unrecognised bytes, give no text.
 func TestExplainOwn(t *testing.T) {
 	for _, c := range []struct {
 		head string
@@ -26,7 +26,7 @@ func TestExplainOwn(t *testing.T) {
 	}
 }
 
-// TestTextIsText: text that begins as files of other formats do is text.
+// TestTextIsText: text that begins like files of other formats is text.
 func TestTextIsText(t *testing.T) {
 	for _, s := range []string{"GGUF, explained", "BMI,age\n1,2\n", "PAR1,x", "MATLAB 5.0 MAT-file", "%PDF-1.7", "naïve", strings.Repeat("é", Len)} {
 		if got := NotText([]byte(s)); got != "" {

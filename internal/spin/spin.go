@@ -1,22 +1,22 @@
-// Package spin is what a thread does that waits for a moment without sleeping.
+// Package spin lets a thread wait for a moment without sleeping.
 package spin
 
 import "time"
 
 const (
-	// Long is how long a thread waits awake for what comes soon as a rule: a few times
-	// what waking it takes.
+	// Long is how long a thread waits awake for something that usually comes soon: a few times the
+	// cost of waking it.
 	Long = 30 * time.Microsecond
-	// turns is how often a waiting loop pauses between two looks at the clock.
+	// turns is the number of pauses between two reads of the clock.
 	turns = 16
 )
 
-// Pause tells the processor, a few times, that this is a loop which waits: the other
-// half of its core may have it meanwhile. It takes well below a microsecond, in which
-// the goroutine cannot be stopped.
+// Pause tells the processor, a few times, that this is a waiting loop: the other half of its core
+// may use the resources meanwhile. It takes well below a microsecond, during which the goroutine
+// cannot be stopped.
 func Pause() { pause() }
 
-// Wait is how long a loop has waited so far. Its zero value begins with the first turn.
+// Wait measures how long a loop has waited. Its zero value begins with the first turn.
 type Wait struct {
 	begin time.Time
 	n     int

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A pause is short: a thread that waits looks often.
+// TestPause: a pause is short, so a waiting thread checks often.
 func TestPause(t *testing.T) {
 	best := time.Hour
 	for range 100 {
@@ -18,7 +18,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// A loop waits for as long as it should, and then no more.
+// TestWait: a loop waits for its time, and then no longer.
 func TestWait(t *testing.T) {
 	begin := time.Now()
 	n := 0

@@ -1,5 +1,5 @@
-// Package statusline shows what a program is doing: in one line that changes, where that is
-// a terminal, and in a line now and then where it is a file or a pipe.
+// Package statusline shows a program's progress: on a terminal in one line that changes, in a file
+// or a pipe by a new line now and then.
 //
 // Engine part: no compatibility promise; use package millrace.
 package statusline
@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Line is where a program says what it is doing.
+// Line shows a program's progress.
 type Line struct {
 	w     io.Writer
 	live  bool // w is a terminal
 	every time.Duration
-	last  time.Time // when a line was written to what is no terminal
-	text  string    // what was said since
+	last  time.Time // time of the last line, if w is no terminal
+	text  string    // text since then
 }
 
-// New shows on w, and where w is no terminal at most one line in every.
+// New shows progress on w; if w is no terminal, at most one line in every.
 func New(w io.Writer, every time.Duration) *Line {
 	l := &Line{w: w, every: every, last: time.Now()}
 	if f, ok := w.(*os.File); ok {
@@ -30,7 +30,7 @@ func New(w io.Writer, every time.Duration) *Line {
 	return l
 }
 
-// Say shows a text in place of the one before.
+// Say replaces the text.
 func (l *Line) Say(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if l.live {
@@ -48,7 +48,7 @@ func (l *Line) flush() {
 	l.text, l.last = "", time.Now()
 }
 
-// Clear takes the text away; elsewhere than on a terminal what was not written never is.
+// Clear removes the text; elsewhere than on a terminal the unwritten text is dropped.
 func (l *Line) Clear() {
 	if l.live && l.text != "" {
 		fmt.Fprint(l.w, "\r\033[K")
@@ -56,7 +56,7 @@ func (l *Line) Clear() {
 	l.text = ""
 }
 
-// End leaves the last text where it is, and begins a new line.
+// End keeps the last text, and begins a new line.
 func (l *Line) End() {
 	switch {
 	case l.text == "":

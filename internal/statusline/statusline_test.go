@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestElsewhere: what is no terminal gets whole lines, now and then, without control codes.
+// TestElsewhere: output that is no terminal gets whole lines, now and then, without control codes.
 func TestElsewhere(t *testing.T) {
 	var b bytes.Buffer
 	l := New(&b, time.Hour)
@@ -34,7 +34,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestFile: a file is no terminal, the null device and a terminal may have control codes.
+// TestFile: a file is no terminal; the null device and a terminal may get control codes.
 func TestFile(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package tensorfile is what the packages npy and safetensors share: writing a
-// file so that it is there whole or not at all, and reading no more into memory
-// than there is.
+// Package tensorfile is the common part of the packages npy and safetensors: it writes a file such
+// that it appears complete or not at all, and reads no more into memory than there is.
 //
 // Engine part: no compatibility promise; use package millrace.
 package tensorfile
@@ -17,11 +16,10 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
-// Save makes the file at path what write writes. Until all is on disk the old
-// file stays as it is: a temporary one beside it is written and renamed. It has
-// the permissions of the old file, or the usual ones. A path that is a symbolic
-// link stays one; one that is no regular file (a pipe, a terminal) is written
-// as it is.
+// Save makes the file at path from the output of write. The old file stays until everything is on
+// disk: a temporary file beside it is written and renamed. The new file has the permissions of the
+// old one, or the usual ones. A symbolic link stays a link; a path that is no regular file (a pipe,
+// a terminal) is written directly.
 func Save(path string, write func(io.Writer) error) error {
 	switch info, err := os.Stat(path); {
 	case err == nil && !info.IsDir() && !info.Mode().IsRegular():
@@ -42,14 +40,14 @@ func Save(path string, write func(io.Writer) error) error {
 	return p.Commit()
 }
 
-// Pending is a file that is being written, beside its place.
+// Pending is a file being written, beside its place.
 type Pending struct {
 	*os.File
 	path string // its place
 }
 
-// Begin makes a Pending of the file at path, which [Pending.Commit] puts there. What is
-// there and no regular file is an error.
+// Begin makes a Pending of the file at path; [Pending.Commit] moves it there. An existing path that
+// is no regular file is an error.
 func Begin(path string) (*Pending, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -77,7 +75,7 @@ func Begin(path string) (*Pending, error) {
 	return p, nil
 }
 
-// Commit puts the file in its place when all of it is on disk. After an error it is gone.
+// Commit moves the file to its place when all of it is on disk. After an error it is removed.
 func (p *Pending) Commit() error {
 	err := fault.Hit(fault.File)
 	if err == nil {
@@ -88,7 +86,7 @@ func (p *Pending) Commit() error {
 		err = os.Rename(p.Name(), p.path)
 	}
 	if err != nil {
-		os.Remove(p.Name()) // err tells more than a failure to remove would
+		os.Remove(p.Name()) // err says more than a failure to remove would
 	}
 	return err
 }
@@ -99,8 +97,8 @@ func (p *Pending) Discard() {
 	os.Remove(p.Name())
 }
 
-// create makes a new file beside path. (os.CreateTemp would make one that
-// nobody else may read, whatever the umask.)
+// create makes a new file beside path. (os.CreateTemp would make one that only its owner may read,
+// whatever the umask.)
 func create(path string, perm fs.FileMode) (*os.File, error) {
 	const tries = 100
 	dir, base := filepath.Split(path)

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// Unknown is the size of a stream that does not tell.
+// Unknown is the size of a stream of unknown length.
 const Unknown = -1
 
-// Left is how many bytes r has yet to give, or Unknown.
+// Left is the number of bytes that r still has, or Unknown.
 func Left(r io.Reader) int64 {
 	switch r := r.(type) {
 	case interface{ Len() int }: // of bytes and strings
@@ -42,17 +42,16 @@ func seekable(s io.Seeker) int64 {
 	return max(end-at, 0)
 }
 
-// The pieces that Sure keeps a stream in grow from the first size to the last.
+// Sure stores a stream in pieces that grow from the first size to the last.
 const (
 	firstPiece = 64 << 10
 	lastPiece  = 16 << 20
 )
 
-// Sure is a reader of the next need bytes of r, of which all are there. Where
-// left, what r has left, covers them, that is r itself. Otherwise they are read
-// into memory, piece by piece as they come, so that a header that promises more
-// than follows costs no more memory than what follows. Too few of them are
-// io.ErrUnexpectedEOF.
+// Sure is a reader of the next need bytes of r, all of which exist. If left, the number of bytes
+// that r has left, covers them, it is r itself. Otherwise they are read into memory, piece by piece
+// as they arrive. A header that promises more bytes than follow therefore costs no more memory than
+// the bytes that follow. Too few of them are io.ErrUnexpectedEOF.
 func Sure(r io.Reader, need, left int64) (io.Reader, error) {
 	if need <= left || need <= firstPiece {
 		return r, nil
@@ -73,7 +72,7 @@ func Sure(r io.Reader, need, left int64) (io.Reader, error) {
 	return &p, nil
 }
 
-// pieces gives what it holds, and forgets it on the way.
+// pieces reads its contents, and drops them on the way.
 type pieces [][]byte
 
 func (p *pieces) Read(b []byte) (int, error) {

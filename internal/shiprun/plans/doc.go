@@ -1,2 +1,2 @@
-// Package plans is where a test puts plans and kernels, in a build of its own.
+// Package plans is the place where a test puts plans and kernels, in a separate build.
 package plans

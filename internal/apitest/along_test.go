@@ -40,7 +40,7 @@ func orderOf(descending bool) func([]float64) []float64 {
 		key := func(x float64) float64 {
 			switch {
 			case math.IsNaN(x):
-				return math.Inf(1) // stable: behind an infinity only if it was there
+				return math.Inf(1) // stable: after an infinity only if it was there
 			case descending:
 				return -x
 			}
@@ -67,8 +67,7 @@ func sorted(descending bool) func([]float64) []float64 {
 	}
 }
 
-// larger and smaller give NaN for NaN, which math.Max does not where it meets
-// an infinity.
+// larger and smaller give NaN for NaN; math.Max does not if the other operand is an infinity.
 func larger(a, b float64) float64  { return max(a, b) }
 func smaller(a, b float64) float64 { return min(a, b) }
 
@@ -98,7 +97,7 @@ var alongs = []alongAxis{
 	{name: "argsort descending of NaN", dts: floats, result: ir.Int64, call: (*tensor).ArgSortDescending, of: orderOf(true), values: withNaN},
 }
 
-// Every op along one axis, over all axes of the cases.
+// TestAlongAxesAgainstLoops runs every op along one axis, over all axes of the cases.
 func TestAlongAxesAgainstLoops(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -110,7 +109,7 @@ func TestAlongAxesAgainstLoops(t *testing.T) {
 					}
 					axis := (i + j) % len(c.shape)
 					shape := slices.Clone(c.shape)
-					if dt.Bits() < 32 { // so that sums stay exact and in range
+					if dt.Bits() < 32 { // keeps sums exact and in range
 						for d := range shape {
 							shape[d] = min(shape[d], 13)
 						}

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// longErf is an erf written in public ops and evaluated on x and -x: its best
-// plan computes one, which takes a search to find out.
+// longErf is an erf written in public ops and evaluated on x and -x: its best plan computes one of
+// them, which takes a search to find out.
 func longErf(x *millrace.Tensor) *millrace.Tensor {
 	p := func(v *millrace.Tensor) *millrace.Tensor {
 		t := v.Abs().MulScalar(0.3275911).AddScalar(1).Recip()
@@ -23,9 +23,9 @@ func longErf(x *millrace.Tensor) *millrace.Tensor {
 	return millrace.Where(x.GtScalar(0), p(x), p(x.Neg()).Neg())
 }
 
-// The first run of code never seen before takes a greedy plan. Its kernels are not
-// compiled, as the work is less than compiling them: those of the plan that takes
-// its place are. The bits stay.
+// TestBackgroundSearchCompilesWhatStays: the first run of new code takes a greedy plan. Its kernels
+// are not compiled, because the work is less than compiling them; those of the plan that replaces
+// it are. The bits do not change.
 func TestBackgroundSearchCompilesWhatStays(t *testing.T) {
 	var plans []string
 	dev := open(t, millrace.Options{Trace: &millrace.Trace{Flush: func(e millrace.FlushEvent) { plans = append(plans, e.Plan) }}})
@@ -76,10 +76,10 @@ func TestBackgroundSearchCompilesWhatStays(t *testing.T) {
 	}
 }
 
-// codeMade is how many kernels code was made of, by whomever.
+// codeMade is the number of kernels with code, of any kind.
 func codeMade(s millrace.Stats) int64 { return s.Runtime.Compiles + s.Runtime.NativeKernels }
 
-// compiles reports that code is made of kernels here.
+// compiles reports whether this machine makes code of kernels.
 func compiles(t *testing.T) bool {
 	dev, err := millrace.Open("cpu:tier=1")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// The bits of numbers as those of every other width, and back.
+// TestBitcast: the bits of numbers as those of every other width, and back.
 func TestBitcast(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		data := []uint32{0, 1, 0xdeadbeef, 0x80000000, 0x3f800000, 0x7f800000, 0xffffffff, 0x01020304}
@@ -60,7 +60,7 @@ func TestBitcast(t *testing.T) {
 	})
 }
 
-// What a NaN is made of does not show, and the bits of other floats do.
+// TestBitcastNaN: the bits of a NaN are not exposed, and those of other floats are.
 func TestBitcastNaN(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		floats := []float32{1, -2.5, float32(math.Inf(-1)), math.Float32frombits(0xffc12345), math.Float32frombits(0x7fc00001), float32(math.Copysign(0, -1))}
@@ -73,8 +73,8 @@ func TestBitcastNaN(t *testing.T) {
 	})
 }
 
-// Philox on tensors is what it is element by element, whatever the shape it is
-// computed in, and the counter, its high half and the key all matter.
+// TestPhilox: Philox on tensors equals the result element by element, in every shape; the counter,
+// its high half and the key all matter.
 func TestPhilox(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		at := millrace.ArangeOn(dev, millrace.Uint32, 0, 12, 1)

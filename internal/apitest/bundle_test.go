@@ -14,9 +14,8 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// TestShippedPlans: a process that is given the plans of another one explores
-// nothing, with an empty cache and without one, with other threads and with
-// compiled kernels, and computes the same.
+// TestShippedPlans: a process with the plans of another one explores nothing, with an empty cache
+// and without one, with other threads and with compiled kernels, and computes the same.
 func TestShippedPlans(t *testing.T) {
 	bundle := filepath.Join(t.TempDir(), "app.plans")
 	recorded := process(t, "cpu:compile=off,cache=off", chainExports+"="+bundle)
@@ -47,9 +46,9 @@ func TestShippedPlans(t *testing.T) {
 	}
 }
 
-// Random programs give the oracle's bits from a cold cache, on another device
-// from a warm one, and on a third, which has no cache, from the bundle that was
-// exported of it. The latter are asked for everything.
+// TestRandomProgramsCached: random programs give the oracle's bits from a cold cache, on another
+// device from a warm one, and on a third, without a cache, from the bundle exported of the cache.
+// The last two devices read everything.
 func TestRandomProgramsCached(t *testing.T) {
 	dir := t.TempDir()
 	n := count(t, "PROGRAMS", programs) / 3

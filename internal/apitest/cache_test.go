@@ -17,23 +17,22 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// chainSpec names, in the environment of a child of TestSecondProcess, the
-// device to run the chain on, chainUses a bundle to use and chainExports one to
-// write.
+// Environment variables of a child of TestSecondProcess: chainSpec names the device to run the
+// chain on, chainUses a bundle to use and chainExports one to write.
 const (
 	chainSpec    = "APITEST_CHAIN"
 	chainUses    = "APITEST_CHAIN_USES"
 	chainExports = "APITEST_CHAIN_EXPORTS"
 )
 
-// chainLen, likewise, is how many elements the vector has.
+// chainLen, likewise, is the vector's number of elements.
 const chainLen = "APITEST_CHAIN_LEN"
 
-// productLen is how many make the chain end in a product of matrices, which there
-// are several ways to run.
+// productLen is the length from which the chain ends in a product of matrices, which can run in
+// several ways.
 const productLen = 20000
 
-// chainReport is what such a child tells.
+// chainReport is the output of such a child.
 type chainReport struct {
 	Values     []float32
 	Stats      millrace.Stats
@@ -50,8 +49,7 @@ func chain40(x *millrace.Tensor) *millrace.Tensor {
 	return y
 }
 
-// runChain runs the chain as a program would that does so for the first time,
-// and then again.
+// runChain runs the chain as a program does for the first time, and then again.
 func runChain(spec string, n int) (r chainReport, err error) {
 	begin := time.Now()
 	if file := os.Getenv(chainUses); file != "" {
@@ -123,8 +121,8 @@ func process(t *testing.T, spec string, env ...string) chainReport {
 	return r
 }
 
-// TestSecondProcess: a process that runs what another process ran explores
-// nothing and compiles nothing, and computes the same.
+// TestSecondProcess: a process that repeats another process's program explores nothing and compiles
+// nothing, and computes the same.
 func TestSecondProcess(t *testing.T) {
 	if spec := os.Getenv(chainSpec); spec != "" {
 		r, err := runChain(spec, count(t, chainLen, 1000))
@@ -168,8 +166,8 @@ func TestSecondProcess(t *testing.T) {
 	}
 }
 
-// TestSecondProcessTunesNothing: what one process timed, the next one knows, and
-// neither has other values than one that tunes nothing.
+// TestSecondProcessTunesNothing: the next process knows the timings of the first, and both give the
+// values of a process without tuning.
 func TestSecondProcessTunesNothing(t *testing.T) {
 	if machine.Level() == machine.None {
 		t.Skip("products in Go know one way")
@@ -195,8 +193,7 @@ func TestSecondProcessTunesNothing(t *testing.T) {
 	}
 }
 
-// TestProcessesTogether: processes that start on an empty cache at once do not
-// disturb each other.
+// TestProcessesTogether: processes that start on an empty cache at once do not disturb each other.
 func TestProcessesTogether(t *testing.T) {
 	spec := "cpu:compile=wait,cache=" + t.TempDir()
 	reports := make([]chainReport, 3)
@@ -215,8 +212,8 @@ func TestProcessesTogether(t *testing.T) {
 	}
 }
 
-// MILLRACE_CACHE moves the cache of devices that name none, and off disables it:
-// then nothing is read or written anywhere.
+// TestCacheOfTheEnvironment: MILLRACE_CACHE moves the cache of devices without a cache option, and
+// off disables it: then nothing is read or written.
 func TestCacheOfTheEnvironment(t *testing.T) {
 	home, dir := t.TempDir(), t.TempDir()
 	at := func(cache string) chainReport {

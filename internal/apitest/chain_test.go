@@ -8,8 +8,8 @@ import (
 	_ "github.com/millrace-go/millrace/runtime/null"
 )
 
-// chain is a training step written by hand: layers of tanh(x*a+b) whose a and b are
-// numbers, the sum of squares as the loss, its derivatives, and the update.
+// chain is a training step written by hand: layers of tanh(x*a+b) with numbers a and b, the sum of
+// squares as the loss, its derivatives, and the update.
 type chain struct{ a, b []*tensor }
 
 func newChain(p millrace.Place, layers int) *chain {
@@ -67,9 +67,9 @@ func (c *chain) trainer(t *testing.T, s *millrace.Stream, x *tensor, recorded bo
 	}
 }
 
-// A chain of thirty layers with backward and update is one segment in a scope and in a
-// Recording, whatever the cap of eager code. It writes about what backward needs, needs
-// about the memory of that, and comes to rest.
+// TestChain: a chain of thirty layers with backward and update is one segment in a scope and in a
+// Recording, whatever the cap of eager code. It writes about as much as backward needs, needs about
+// that much memory, and reaches a steady state.
 func TestChain(t *testing.T) {
 	const n, layers, steps = 1 << 16, 30, 20
 	for _, recorded := range []bool{false, true} {

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// branches is a segment whose best plan takes a while to be found: rows of several
-// kinds, and what is made of them, all of it read.
+// branches is a segment whose best plan takes some time to find: rows of several kinds with ops on
+// their results, all of them read.
 func branches(x *millrace.Tensor) *millrace.Tensor {
 	sum := x
 	for i := range 4 {
@@ -26,9 +26,9 @@ func branches(x *millrace.Tensor) *millrace.Tensor {
 	return sum
 }
 
-// TestColdStart: what was never seen before runs at once, by a greedy plan and in
-// tier 0, while a compiler stands still; the better plan, compiled code and the
-// fastest choice take over when they are there, and nothing changes but the time.
+// TestColdStart: new code runs at once, by a greedy plan and in tier 0, while a compiler hangs. The
+// better plan, compiled code and the fastest choice take over when they are ready, and only the
+// time changes.
 func TestColdStart(t *testing.T) {
 	cc, err := exec.LookPath("cc")
 	if err != nil {
@@ -71,7 +71,7 @@ func TestColdStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		product, err := millrace.Values[float32](x.MatMul(x.Reshape(512, 64))) // which there are several ways to run
+		product, err := millrace.Values[float32](x.MatMul(x.Reshape(512, 64))) // there are several ways to run it
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestColdStart(t *testing.T) {
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // the plan, then its code, then what code there is to choose from
+	for range 3 { // the plan, then its code, then the choices of code
 		for range 8 {
 			if again := run(); !slices.Equal(again, first) {
 				t.Fatal("other results")

@@ -11,8 +11,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// summed is Einstein's summation by loops over all labels. Labels are runes;
-// spec has no ellipsis.
+// summed is Einstein's summation by loops over all labels. Labels are runes; spec has no ellipsis.
 func summed(spec string, xs ...array) array {
 	left, out, _ := strings.Cut(spec, "->")
 	size := map[rune]int{}
@@ -59,7 +58,7 @@ func summed(spec string, xs ...array) array {
 	return r
 }
 
-// valuesFor are whole numbers that a dtype holds, with their products' sums.
+// valuesFor are whole numbers that a dtype can hold, with the sums of their products.
 func valuesFor(rng *rand.Rand, dt ir.DType, shape ...int) array {
 	if dt.IsInt() && !dt.IsSigned() || dt.Bits() < 32 {
 		return natural(rng, 3, shape...)
@@ -73,7 +72,7 @@ func TestEinsumAgainstLoops(t *testing.T) {
 		for i, c := range []struct {
 			spec   string
 			shapes [][]int
-			plain  string // the same without ellipsis and with an arrow, if it is another
+			plain  string // the same without ellipsis and with an arrow, if different
 		}{
 			{"ij,jk->ik", [][]int{{3, 4}, {4, 5}}, ""},
 			{"ij,kj->ki", [][]int{{3, 4}, {5, 4}}, ""},

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// model is a stretch of code with broadcast operands, several outputs and a
-// reduction: what a second pass must find known at any batch size.
+// model is code with broadcast operands, several outputs and a reduction: a second pass must find
+// its plans known at any batch size.
 func model(x, weight, bias, scale *millrace.Tensor) (*millrace.Tensor, *millrace.Tensor) {
 	h := x.Mul(weight).Add(bias)
 	g := h.Gelu().Mul(scale)
@@ -16,9 +16,9 @@ func model(x, weight, bias, scale *millrace.Tensor) (*millrace.Tensor, *millrace
 	return s.Div(s.SumKeep(-1)), h.Tanh()
 }
 
-// inMemory has weights written before the first pass, as those of a model are.
-// What a pass creates itself may be recomputed and then written in the second,
-// which makes the second another program than the third.
+// inMemory writes weights before the first pass, as those of a model are. Tensors that a pass
+// creates itself may be recomputed and then written in the second pass, which makes the second a
+// different program from the third.
 func inMemory(t *testing.T, ts ...*millrace.Tensor) {
 	t.Helper()
 	for _, x := range ts {
@@ -28,8 +28,8 @@ func inMemory(t *testing.T, ts ...*millrace.Tensor) {
 	}
 }
 
-// A second pass over the same code makes no plan and compiles nothing, at any
-// new batch size too: sizes are not part of a plan.
+// TestSecondPassIsKnown: a second pass over the same code makes no plan and compiles nothing, also
+// at a new batch size: sizes are not part of a plan.
 func TestSecondPassIsKnown(t *testing.T) {
 	for _, spec := range []string{"cpu:tier=0,explore=wait", "cpu:tier=0,explore=background", "cpu:compile=wait",
 		"cpu:fusion=greedy,tier=0", "cpu:fusion=off,tier=0"} {
@@ -74,7 +74,7 @@ func TestSecondPassIsKnown(t *testing.T) {
 	}
 }
 
-// Other scalars are the same plan.
+// TestScalarsAreNoPlan: other scalars use the same plan.
 func TestScalarsAreNoPlan(t *testing.T) {
 	dev := open(t, millrace.Options{Tier: millrace.TierInterpreter})
 	x := millrace.OnesOn(dev, millrace.Float32, 100)
@@ -90,8 +90,8 @@ func TestScalarsAreNoPlan(t *testing.T) {
 	}
 }
 
-// A loop whose body is longer than the queue is cut where it comes round, so
-// that it explores a bounded number of plans.
+// TestLoopExploresOnce: a loop whose body is longer than the queue is cut where it repeats, which
+// bounds the number of explored plans.
 func TestLoopExploresOnce(t *testing.T) {
 	dev := open(t, millrace.Options{Tier: millrace.TierInterpreter})
 	x := millrace.OnesOn(dev, millrace.Float32, 100)
@@ -110,7 +110,7 @@ func TestLoopExploresOnce(t *testing.T) {
 	}
 }
 
-// Elementwise code is one kernel, and its intermediates are neither allocated
+// TestFusionHappens: elementwise code is one kernel, and its intermediates are neither allocated
 // nor written.
 func TestFusionHappens(t *testing.T) {
 	dev := open(t, millrace.Options{Tier: millrace.TierInterpreter})
@@ -134,7 +134,7 @@ func TestFusionHappens(t *testing.T) {
 	}
 }
 
-// The first value of code never seen before waits for no compiler.
+// TestFirstValueWaitsForNoCompiler: the first value of new code waits for no compiler.
 func TestFirstValueWaitsForNoCompiler(t *testing.T) {
 	dev := open(t, millrace.Options{})
 	x := millrace.FromSliceOn(dev, make([]float32, 1000))
@@ -158,8 +158,8 @@ func TestFirstValueWaitsForNoCompiler(t *testing.T) {
 	}
 }
 
-// A released operand that nothing else reads is overwritten in place; one that
-// somebody can still ask for is not.
+// TestInPlace: a released operand without other readers is overwritten in place; one that may still
+// be read is not.
 func TestInPlace(t *testing.T) {
 	dev := open(t, millrace.Options{Tier: millrace.TierInterpreter})
 	const n = 5000

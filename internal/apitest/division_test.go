@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// FloorDiv and Rem against exact arithmetic, interpreted, by machine code and, where there is a
-// compiler, by C.
+// TestDivisionExact compares FloorDiv and Rem with exact arithmetic, interpreted, by machine code
+// and, if there is a compiler, by C.
 func TestDivisionExact(t *testing.T) {
 	for _, o := range []millrace.Options{{Compile: millrace.CompileOff}, {Compile: millrace.CompileWait}, {Compile: millrace.CompileC, Tier: millrace.TierCompiled}} {
 		dev := open(t, o)

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Of many equal weights each is as likely: half of the positions are odd, and half lie in the
-// upper half, also where float32 has not as many numbers.
+// TestMultinomialOfManyWeights: equal weights are equally likely: half of the drawn positions are
+// odd, and half are in the upper half, also for more weights than float32 has numbers.
 func TestMultinomialOfManyWeights(t *testing.T) {
 	const draws = 4000
 	for _, n := range []int{1 << 20, 1<<20 + 1, 1 << 25} {
@@ -40,8 +40,8 @@ func TestMultinomialOfManyWeights(t *testing.T) {
 	}
 }
 
-// A quantile lies between the two elements beside its place, also where these are neighbours
-// among the floats.
+// TestQuantileIsWithinData: a quantile is between the two elements beside its position, also if
+// these are adjacent floats.
 func TestQuantileIsWithinData(t *testing.T) {
 	check := func(data []float32, q float64) {
 		t.Helper()

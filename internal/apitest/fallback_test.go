@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
-// A launch that the CPU device refuses is run op by op instead: the values are
-// right, and the fallback is counted.
+// TestRefusedLaunchRunsOpByOp: a launch that the CPU device refuses is run op by op instead: the
+// values are right, and the fallback is counted.
 func TestRefusedLaunchRunsOpByOp(t *testing.T) {
 	defer fault.Reset()
 	dev := open(t, millrace.Options{Compile: millrace.CompileOff})

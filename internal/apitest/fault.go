@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// FailsAtIndex wants y to carry the error of an index out of range, which names
-// the op, the index and a line of the caller's file.
+// FailsAtIndex checks that y carries the error of an index out of range, with the op, the index and
+// a line of the caller's file.
 func FailsAtIndex(t *testing.T, name string, y *millrace.Tensor, op, index, file string) {
 	t.Helper()
 	_, err := millrace.Values[float32](y)
@@ -25,7 +25,7 @@ func FailsAtIndex(t *testing.T, name string, y *millrace.Tensor, op, index, file
 	}
 }
 
-// Holds wants y to have just these elements.
+// Holds checks that y has exactly these elements.
 func Holds(t *testing.T, name string, y *millrace.Tensor, want ...float32) {
 	t.Helper()
 	if got, err := millrace.Values[float32](y); err != nil || !slices.Equal(got, want) {

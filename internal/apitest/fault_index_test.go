@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// An index out of range is an error that names it, the op and the line of the
-// call; what was computed beside it stays, and the stream stays usable.
+// TestIndexOutOfRange: an index out of range is an error that names it, the op and the line of the
+// call. Other results stay valid, and the stream stays usable.
 func TestIndexOutOfRange(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		x := millrace.FromSliceOn(dev, []float32{1, 2, 3, 4, 5, 6}, 3, 2)
@@ -49,9 +49,9 @@ func TestIndexOutOfRange(t *testing.T) {
 	})
 }
 
-// A kernel that meets an index out of range is run again op by op. Its operands
-// must be there for that, even where nobody else will ask for them: the indices,
-// or what another of its results is made of.
+// TestIndexOutOfRangeKeepsOperands: a kernel with an index out of range is run again op by op. Its
+// operands must still exist for that, even if nothing else needs them: the indices, or the operands
+// of its other results.
 func TestIndexOutOfRangeKeepsOperands(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		table := millrace.FromSliceOn(dev, []int32{0, 1, 2}, 3)

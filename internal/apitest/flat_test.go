@@ -14,21 +14,19 @@ import (
 	"github.com/millrace-go/millrace/internal/force"
 )
 
-// A program that never asks for the same kernel twice: what it asked for once goes
-// again, and it takes no more memory after a day than after a minute. The store of
-// plans is full before the first look at the memory.
+// A program that never runs the same kernel twice: old kernels are dropped, and the memory does not
+// grow over time. The store of plans is full before the first measurement.
 
-// flatOps are chosen by the digits of a number, so that five digits make 100,000
-// kernels that differ.
+// flatOps are chosen by the digits of a number; five digits give 100,000 different kernels.
 var flatOps = [10]func(*tensor) *tensor{
 	(*tensor).Exp, (*tensor).Sin, (*tensor).Cos, (*tensor).Tanh, (*tensor).Erf,
 	(*tensor).Atan, (*tensor).Sigmoid, (*tensor).Softplus, (*tensor).Floor, (*tensor).Sinh,
 }
 
-// flatKernels is how many kernels there are.
+// flatKernels is the number of kernels.
 const flatKernels = 100_000
 
-// flatKernel runs one of them.
+// flatKernel runs one kernel.
 func flatKernel(d *millrace.Device, number int) ([]float32, error) {
 	x := millrace.FromSliceOn(d, []float32{-1.5, -0.25, 0, 0.5, 1, 3}, 6)
 	y := x
@@ -42,18 +40,18 @@ func flatKernel(d *millrace.Device, number int) ([]float32, error) {
 	return v, err
 }
 
-// footprint is what a process holds.
+// footprint is the memory of a process.
 type footprint struct {
-	heap     int64 // bytes of Go's heap that are in use
-	resident int64 // bytes of the process; 0 where the system does not say
-	mappings int   // of files and memory into the process
+	heap     int64 // bytes of Go's heap in use
+	resident int64 // bytes of the process; 0 if unknown
+	mappings int   // files and memory mapped into the process
 	objects  int   // compiled kernels among them
 	device   int64 // live bytes of the device
 }
 
-// holds looks at the memory, once garbage and what goes with it is gone.
+// holds measures the memory after garbage and its dependents are gone.
 func holds(d *millrace.Device) (f footprint) {
-	for range 3 { // what hangs on garbage is let go a moment after it
+	for range 3 { // dependents of garbage are released a moment later
 		goruntime.GC()
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -78,8 +76,7 @@ func holds(d *millrace.Device) (f footprint) {
 	return f
 }
 
-// flat reports what grew between two looks. Go's heap and the allocator of C keep
-// some room that they may fill.
+// flat reports growth between two measurements. Go's heap and C's allocator may fill some slack.
 func (f footprint) flat(t *testing.T, from footprint) {
 	t.Helper()
 	grown := func(what string, was, is, room int64) {
@@ -94,7 +91,7 @@ func (f footprint) flat(t *testing.T, from footprint) {
 	grown("the device's live memory", from.device, f.device, 4<<10)
 }
 
-// runFlat runs kernels with numbers from, from+1 and so on.
+// runFlat runs kernels with the numbers from, from+1 and so on.
 func runFlat(t *testing.T, d *millrace.Device, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
@@ -137,7 +134,7 @@ func TestFlat(t *testing.T) {
 	}
 }
 
-// TestFlatCompiled is the same for kernels that a C compiler makes, with few plans kept.
+// TestFlatCompiled is the same for kernels by a C compiler, with few plans kept.
 func TestFlatCompiled(t *testing.T) {
 	force.SetPlans(5)
 	d := open(t, millrace.Options{Tier: millrace.TierCompiled, Compile: millrace.CompileC, Explore: millrace.ExploreWait, Tune: millrace.TuneOff})

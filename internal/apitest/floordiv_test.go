@@ -9,10 +9,10 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// FloorDiv against exact arithmetic where NumPy's, which divides what fmod leaves, is off:
-// float32 near 6.8e6, and float16 by numbers, which are rounded to float16 first. Where the
-// exact quotient has more digits than float32, the result is the float nearest to it; that of
-// float16 is computed in float32 and rounded once more.
+// TestFloorDivBesideNumPy compares FloorDiv with exact arithmetic where NumPy's is off, because it
+// divides fmod's difference: float32 near 6.8e6, and float16 by numbers, which are rounded to
+// float16 first. If the exact quotient has more digits than float32, the result is the nearest
+// float; that of float16 is computed in float32 and rounded once more.
 func TestFloorDivBesideNumPy(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 8))
 	exact := func(x, y float64, digits int) float64 {

@@ -23,8 +23,8 @@ var unaryForms = map[ir.Op]func(*tensor) *tensor{
 	ir.IsNaN: (*tensor).IsNaN, ir.IsInf: (*tensor).IsInf, ir.IsFinite: (*tensor).IsFinite,
 }
 
-// binaryForm holds the ways to call an op with two operands: two tensors, a
-// number on the right, a number on the left. The last two may be missing.
+// binaryForm holds the ways to call an op with two operands: two tensors, a number on the right, a
+// number on the left. The last two may be missing.
 type binaryForm struct {
 	tensors     func(t, u *tensor) *tensor
 	right, left func(t *tensor, s float64) *tensor
@@ -67,7 +67,7 @@ func logic(onBool, onInt func(t, u *tensor) *tensor) func(t, u *tensor) *tensor 
 	return func(t, u *tensor) *tensor { return byKind(t, onBool, onInt)(t, u) }
 }
 
-// bits is a Scalar form that bool tensors do not have: a 0-d tensor stands in.
+// bits is a Scalar form that bool tensors lack: a 0-d tensor replaces the number.
 func bits(onInt func(t *tensor, s float64) *tensor) func(t *tensor, s float64) *tensor {
 	return func(t *tensor, s float64) *tensor {
 		if t.DType() == millrace.Bool {

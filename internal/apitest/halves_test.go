@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// A reduction written as twenty stages, each of which combines the halves of the
-// one before: a value of the last stage is made of a million places.
+// TestHalves: a reduction written as twenty stages, each of which combines the halves of the
+// previous one: a value of the last stage depends on a million positions.
 func TestHalves(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		const n = 1 << 20

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace/internal/force"
 )
 
-// evictOps are those of a program's digits, and what they do to a number.
+// evictOps are selected by a program's digits, with their effect on a number.
 var evictOps = [5]struct {
 	on func(*tensor) *tensor
 	of func(float32) float32
@@ -21,9 +21,9 @@ var evictOps = [5]struct {
 	{func(x *tensor) *tensor { return x.Abs() }, func(v float32) float32 { return max(v, -v) }},
 }
 
-// Programs of which there are fifty times as many as plans are kept: plans go, with their
-// programs and compiled objects, while others run them, wait for results to be computed
-// again by them, and run recordings that were made with them.
+// TestHammerEvictions: fifty times as many programs as kept plans. Plans are dropped, with their
+// programs and compiled objects, while other goroutines run them, wait for results to be recomputed
+// by them, and run recordings made with them.
 func TestHammerEvictions(t *testing.T) {
 	force.SetPlans(12)
 	dev := open(t, millrace.Options{})
@@ -56,7 +56,7 @@ func TestHammerEvictions(t *testing.T) {
 				if err := wantAll(y, n, v); err != nil {
 					return fmt.Errorf("program %d: %w", program, err)
 				}
-				if rng.IntN(2) == 0 { // it was not written, and its plan may be gone
+				if rng.IntN(2) == 0 { // it was not written, and its plan may be dropped
 					if err := wantAll(between, n, was); err != nil {
 						return fmt.Errorf("within program %d: %w", program, err)
 					}

@@ -22,8 +22,7 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// nativePrograms are what goroutines run on weights that all of them share: each is a
-// plan, and code, of its own.
+// nativePrograms are programs of goroutines on shared weights: each has its own plan and code.
 var nativePrograms = []func(x, w *tensor) *tensor{
 	func(x, w *tensor) *tensor { return x.Mul(w).Gelu() },
 	func(x, w *tensor) *tensor { return x.Add(w).Softmax(-1) },
@@ -39,7 +38,7 @@ var nativePrograms = []func(x, w *tensor) *tensor{
 
 const nativeRows = 24
 
-// nativeWidths are of rows: with and without whole vectors.
+// nativeWidths are lengths of rows: with and without whole vectors.
 var nativeWidths = [...]int{1, 7, 64, 301}
 
 // nativeInput are numbers that differ from seed to seed.
@@ -58,7 +57,7 @@ func bytesOf(x *tensor) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// nativeHammerTime is 20 seconds, five of them with -short, or what HAMMER says.
+// nativeHammerTime is 20 seconds, five of them with -short, or the value of HAMMER.
 func nativeHammerTime(t *testing.T) time.Duration {
 	switch {
 	case os.Getenv("HAMMER") != "":
@@ -69,9 +68,9 @@ func nativeHammerTime(t *testing.T) time.Duration {
 	return 20 * time.Second
 }
 
-// TestHammerNative has 32 goroutines run machine code of programs of their own on weights
-// that they share, with collections all the time, a thousand samples of a profile a second,
-// few plans kept, so that code goes while other code runs, and devices that come and go.
+// TestHammerNative runs machine code of different programs on shared weights, in 32 goroutines.
+// Collections run all the time, a profile takes a thousand samples a second, few plans are kept
+// (code is freed while other code runs), and devices are opened and closed.
 func TestHammerNative(t *testing.T) {
 	if machine.Level() == machine.None {
 		t.Skip("no machine code here")
@@ -110,7 +109,7 @@ func TestHammerNative(t *testing.T) {
 
 	defer debug.SetGCPercent(debug.SetGCPercent(1))
 	var profile bytes.Buffer
-	runtime.SetCPUProfileRate(1000) // the next call finds it set, and says so
+	runtime.SetCPUProfileRate(1000) // the next call reports that it is already set
 	if err := pprof.StartCPUProfile(&profile); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +122,7 @@ func TestHammerNative(t *testing.T) {
 		n := nativeWidths[k.width]
 		x := millrace.FromSliceOn(s, nativeInput(uint64(k.seed), nativeRows*n), nativeRows, n)
 		y := nativePrograms[k.program](x, weight(k.width))
-		for range rng.IntN(3) { // what comes behind makes it one plan of many
+		for range rng.IntN(3) { // the following ops make it one plan of many
 			y = y.Neg().Neg()
 		}
 		got, err := bytesOf(y)
@@ -143,7 +142,7 @@ func TestHammerNative(t *testing.T) {
 			s := shared.NewStream()
 			for ctx.Err() == nil {
 				err := check(s, rng, func(width int) *tensor { return weights[width] })
-				if err == nil && worker%8 == 0 && rng.IntN(50) == 0 { // a device comes and goes
+				if err == nil && worker%8 == 0 && rng.IntN(50) == 0 { // a device is opened and closed
 					var d *millrace.Device
 					if d, err = openNative(); err == nil {
 						for range 5 {
@@ -180,7 +179,7 @@ func TestHammerNative(t *testing.T) {
 	}
 }
 
-// sameNumbers reports bytes that differ in those of NaNs alone.
+// sameNumbers reports whether the bytes differ only in the bits of NaNs.
 func sameNumbers(y *tensor, got, want []byte) bool {
 	if len(got) != len(want) {
 		return false
@@ -220,7 +219,7 @@ func pauses() *metrics.Float64Histogram {
 	return &metrics.Float64Histogram{Counts: slices.Clone(h.Counts), Buckets: h.Buckets}
 }
 
-// percentile of the pauses between two histograms, and how many they are.
+// percentile returns a percentile of the pauses between two histograms, and their number.
 func percentile(from, to *metrics.Float64Histogram, p float64) (time.Duration, uint64) {
 	total := uint64(0)
 	for i := range to.Counts {
@@ -237,10 +236,10 @@ func percentile(from, to *metrics.Float64Histogram, p float64) (time.Duration, u
 	return 0, total
 }
 
-// TestNativePauses compares how long the collector stops the world while kernels run as
-// machine code with how long it does while they are interpreted, in turns: it waits for a
-// call to end. The machine may be busy with other things: what fails the test is the least
-// difference of a few turns, and far above the 200 µs that a call may take.
+// TestNativePauses compares how long the collector stops the world while kernels run as machine
+// code and while they are interpreted, alternating: the collector waits for a call to end. The
+// machine may be busy. The test therefore uses the smallest difference of a few rounds, and a limit
+// far above the 200 µs of a call.
 func TestNativePauses(t *testing.T) {
 	if machine.Level() == machine.None {
 		t.Skip("no machine code here")

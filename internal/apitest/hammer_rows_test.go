@@ -8,9 +8,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Row kernels and contractions from ten goroutines. Rows of equal numbers have
-// a softmax that is known exactly where their length is a power of two, and so
-// have products of whole numbers.
+// TestHammerRows: row kernels and contractions from ten goroutines. The softmax of rows of equal
+// numbers is known exactly if their length is a power of two, and so are products of whole numbers.
 func TestHammerRows(t *testing.T) {
 	t.Parallel()
 	dev := openSpec(t, "cpu:compile=background,threads=2")

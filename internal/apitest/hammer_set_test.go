@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// What a handle that jumps is set to: elements of one value, of several dtypes and
-// shapes, on several streams. Its rows have 16 elements.
+// jumps are the values of a handle that jumps: elements of one value, of several dtypes and shapes,
+// on several streams. Rows have 16 elements.
 var jumps = []struct {
 	value float64
 	dt    millrace.DType
@@ -25,10 +25,10 @@ var jumps = []struct {
 	{9, millrace.Float32, []int{16}},
 }
 
-// uses are ways to look at a handle several times. Each gives a tensor of which every
-// element is the same whatever the handle is, as long as it is one thing: where one
-// value is taken for another on the way there is a shape that does not fit, a scalar
-// that another dtype rounded, or another number. nil: one of the values of jumps.
+// uses are ways to read a handle several times. Each gives a tensor with equal elements for every
+// value of the handle, as long as the handle has one value throughout. A mixture of values gives a
+// shape that does not fit, a scalar rounded by another dtype, or another number. nil: one of the
+// values of jumps.
 var uses = map[string]struct {
 	f    func(x *tensor) *tensor
 	want func(dt millrace.DType) float64
@@ -69,8 +69,8 @@ func tenth(dt millrace.DType) float64 {
 	return 0.1
 }
 
-// Set replaces a shared handle's value while others use it in ways that look at it
-// several times: they see one value or the next, never a mixture.
+// TestHammerSet: Set replaces a shared handle's value while others read it several times: they see
+// one value or the next, never a mixture.
 func TestHammerSet(t *testing.T) {
 	t.Parallel()
 	dev := open(t, millrace.Options{Compile: millrace.CompileOff})
@@ -99,14 +99,14 @@ func TestHammerSet(t *testing.T) {
 		}
 		return nil
 	})
-	for i, j := range jumps { // all are what they were
+	for i, j := range jumps { // all have their old values
 		if err := oneThing(values[i], always(j.value)); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// oneThing reads y, all of whose elements are to be the same.
+// oneThing reads y, whose elements must all be equal.
 func oneThing(y *tensor, want func(millrace.DType) float64) error {
 	wide := y.Cast(millrace.Float64)
 	got, err := millrace.Values[float64](wide)

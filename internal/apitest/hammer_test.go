@@ -13,16 +13,15 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Goroutines on shared and own streams, with overlapping scopes, releases,
-// handles that others release, and operands of other streams. Values are
-// small whole numbers, so that every right answer is known exactly. Run with
-// -race, and HAMMER=30s for longer: each test takes so long, whether it has one
-// way to share a device or several.
+// Goroutines on shared and separate streams, with overlapping scopes, releases, handles that others
+// release, and operands of other streams. Values are small whole numbers, so every right answer is
+// known exactly. Run with -race, and HAMMER=30s for longer: each test takes that long, with one way
+// to share a device or several.
 
-// ways are how many streamsOf has.
+// ways is the number of ways in streamsOf.
 const ways = 3
 
-// hammerTime is one turn of several.
+// hammerTime is the time of one round of several.
 func hammerTime(t *testing.T, turns int) time.Duration {
 	t.Helper()
 	s := os.Getenv("HAMMER")
@@ -38,8 +37,8 @@ func hammerTime(t *testing.T, turns int) time.Duration {
 
 const workers = 10
 
-// hammer runs work on ten goroutines until the time is up or one fails. It is
-// called for so many turns in one test.
+// hammer runs work on ten goroutines until the time is over or one fails. One test calls it for so
+// many rounds.
 func hammer(t *testing.T, turns int, dev *millrace.Device, stream func(worker int) *millrace.Stream, work func(s *millrace.Stream, rng *rand.Rand) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), hammerTime(t, turns))
@@ -134,8 +133,8 @@ func TestHammerScopes(t *testing.T) {
 	}
 }
 
-// Every goroutine uses what the others made, on their streams, at any moment
-// of those tensors' lives.
+// TestHammerSharing: every goroutine uses tensors of the others, on their streams, at any moment of
+// those tensors' lives.
 func TestHammerSharing(t *testing.T) {
 	t.Parallel()
 	dev := open(t, millrace.Options{})
@@ -177,7 +176,7 @@ func TestHammerSharing(t *testing.T) {
 				if pool = append(pool, entry{sum, v}); len(pool) > 20 {
 					i := rng.IntN(len(pool))
 					if rng.IntN(2) == 0 {
-						pool[i].x.Sub(pool[i].x) // a reader that nobody waits for
+						pool[i].x.Sub(pool[i].x) // a reader that is not waited for
 					}
 					pool = append(pool[:i], pool[i+1:]...)
 				}
@@ -188,8 +187,8 @@ func TestHammerSharing(t *testing.T) {
 	}
 }
 
-// Releasing a tensor that others use at the same moment gives them its value
-// or ErrReleased.
+// TestHammerForeignRelease: releasing a tensor while others use it gives them its value or
+// ErrReleased.
 func TestHammerForeignRelease(t *testing.T) {
 	t.Parallel()
 	dev := open(t, millrace.Options{})
@@ -219,7 +218,7 @@ func TestHammerForeignRelease(t *testing.T) {
 	})
 }
 
-// Devices come and go while others work.
+// TestHammerOpenClose: devices are opened and closed while others work.
 func TestHammerOpenClose(t *testing.T) {
 	t.Parallel()
 	dev := open(t, millrace.Options{})

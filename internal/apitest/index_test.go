@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// indices are numbers for an axis of n elements: in range for IndexError, a few
-// outside on both ends for the other modes.
+// indices are numbers for an axis of n elements: in range for IndexError, a few outside on both
+// ends for the other modes.
 func indices(rng *rand.Rand, n int, mode millrace.IndexMode, shape ...int) array {
 	return made(shape, func([]int) float64 {
 		if mode == millrace.IndexError {
@@ -21,7 +21,7 @@ func indices(rng *rand.Rand, n int, mode millrace.IndexMode, shape ...int) array
 	})
 }
 
-// place is where an index points, or -1 for nowhere.
+// place is the position of an index, or -1 for none.
 func place(x float64, n int, mode millrace.IndexMode) int {
 	i := int(x)
 	switch {
@@ -51,7 +51,7 @@ func TestTakeAgainstLoops(t *testing.T) {
 			{[]int{5, 0}, []int{3}, 0},
 			{[]int{2, 1, 2, 1, 2, 1, 2, 3}, []int{4}, 7},
 			{[]int{3, 4}, []int{1, 2, 1, 2, 1, 2, 2}, 0},
-			// A plan made for a batch of one, where nothing broadcasts, and more of them.
+			// A plan made for a batch of one, where nothing broadcasts, and larger batches.
 			{[]int{1, 9, 1}, []int{5}, 1},
 			{[]int{1, 9, 4}, []int{5}, 1},
 			{[]int{3, 9, 4}, []int{5}, 1},

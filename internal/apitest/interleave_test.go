@@ -12,10 +12,9 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// What goroutines on shared streams do one after another, call by call, in an
-// order that the seed says: so that what the hammer may find can be found again.
-// Every queue is cut where another stream asks for a value, and what had not been
-// written is computed again in the middle of others' ops.
+// TestInterleaved runs goroutines on shared streams one after another, call by call, in an order
+// given by the seed; failures can therefore be reproduced. Every queue is cut when another stream
+// needs a value, and unwritten values are recomputed in the middle of other ops.
 func TestInterleaved(t *testing.T) {
 	n := 40
 	switch {
@@ -36,8 +35,8 @@ func TestInterleaved(t *testing.T) {
 	}
 }
 
-// What is computed again because another stream asks for it, b-exp(a), looks like
-// exp(a)-b if the operands of all its ops stand before the first one.
+// TestComputedAgainForAnotherStream: b-exp(a), recomputed for another stream, looks like exp(a)-b
+// if the operands of all its ops come before the first op.
 func TestComputedAgainForAnotherStream(t *testing.T) {
 	dev := open(t, millrace.Options{})
 	s, other := dev.NewStream(), dev.NewStream()
@@ -65,7 +64,7 @@ func TestComputedAgainForAnotherStream(t *testing.T) {
 	}
 }
 
-// known is a tensor all of whose elements are v.
+// known is a tensor with all elements equal to v.
 type known struct {
 	x *millrace.Tensor
 	v float32
@@ -89,7 +88,7 @@ func interleaved(t *testing.T, seed uint64, share string) error {
 				a, b := pick(), pick()
 				made := []known{{a.x.Add(b.x), a.v + b.v}}
 				last := func() known { return made[len(made)-1] }
-				for range rng.IntN(4) { // of which some are never read, and some later
+				for range rng.IntN(4) { // some of them are never read, and some later
 					turns.next(w)
 					c := last()
 					switch rng.IntN(6) {
@@ -151,11 +150,11 @@ func interleaved(t *testing.T, seed uint64, share string) error {
 	return errors.Join(append(errs, dev.Wait())...)
 }
 
-// turns lets one of several goroutines go on at a time.
+// turns lets one of several goroutines run at a time.
 type turns struct {
 	of    []chan struct{}
 	back  chan struct{}
-	left  []bool // by goroutine; the one whose turn it is may look and write
+	left  []bool // by goroutine; the one with the turn may read and write
 	ended bool
 }
 
@@ -167,8 +166,8 @@ func newTurns(n int) *turns {
 	return t
 }
 
-// first waits for a goroutine's first turn, next ends a turn and waits for the
-// next, leave ends the last.
+// first waits for a goroutine's first turn, next ends a turn and waits for the next, leave ends the
+// last.
 func (t *turns) first(w int) { <-t.of[w] }
 
 func (t *turns) next(w int) {
@@ -181,7 +180,7 @@ func (t *turns) leave(w int) {
 	t.back <- struct{}{}
 }
 
-// give has one of them go on until its turn ends.
+// give lets one goroutine run until its turn ends.
 func (t *turns) give(w int) {
 	if !t.left[w] {
 		t.of[w] <- struct{}{}
@@ -189,7 +188,7 @@ func (t *turns) give(w int) {
 	}
 }
 
-// end has all of them come to an end.
+// end lets all goroutines finish.
 func (t *turns) end() {
 	t.ended = true
 	for w := range t.of {

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// limitPrograms are programs that meet one limit of a kernel each, with n of what the limit counts,
-// where one kernel does all. Values stay small, and are whole numbers but for kept.
+// limitPrograms are programs that reach one limit of a kernel each: n of the counted things in one
+// kernel. Values stay small, and are whole numbers except for kept.
 var limitPrograms = []struct {
 	name string
 	make func(p millrace.Place, n int) []*millrace.Tensor
@@ -25,7 +25,7 @@ var limitPrograms = []struct {
 		const size = rowsOf * pointsOf
 		x := millrace.ArangeOn(p, millrace.Float32, 0, float64(size+n), 1)
 		sum := x.Slice(millrace.R(0, size))
-		for i := 1; i < n; i++ { // at another position each, where so little is not worth memory
+		for i := 1; i < n; i++ { // at another position each, where so few elements are not worth memory
 			sum = sum.Add(x.Slice(millrace.R(i, size+i)))
 		}
 		return []*millrace.Tensor{sum}
@@ -47,7 +47,7 @@ var limitPrograms = []struct {
 	}},
 	{"instructions", func(p millrace.Place, n int) []*millrace.Tensor {
 		x := filled(p, 1)
-		for range n { // some fifty instructions each
+		for range n { // about fifty instructions each
 			x = x.Erf()
 		}
 		return []*millrace.Tensor{x}
@@ -111,9 +111,9 @@ func filled(p millrace.Place, from int) *millrace.Tensor {
 	return millrace.FromSliceOn(p, data, rowsOf, pointsOf)
 }
 
-// KernelLimits runs programs that meet the limits which devices have for kernels, with as much as at
-// says of what each limit counts, on d and on a device that fuses nothing. A plan that could not
-// be built is a fault, and so are values that differ by more than within, and hardly any fusion.
+// KernelLimits runs programs that reach the devices' limits for kernels, with the counts in at, on
+// d and on a device without fusion. It fails if a plan could not be built, if values differ by more
+// than within, or if there is hardly any fusion.
 func KernelLimits(t *testing.T, d, unfused *millrace.Device, within float64, at ...int) {
 	for _, c := range limitPrograms {
 		t.Run(c.name, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// At each limit of a kernel, and beyond, plans are built and compute what single ops do,
-// whatever runs them.
+// TestKernelLimits: at each limit of a kernel, and beyond, plans are built and compute the results
+// of single ops, in every way to run.
 func TestKernelLimits(t *testing.T) {
 	for name, o := range map[string]millrace.Options{
 		"interpreted": {Compile: millrace.CompileOff},

@@ -18,14 +18,14 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// optionUse is a struct of options and what uses it.
+// optionUse is a struct of options with a use of it.
 type optionUse struct {
-	zero any                 // the options, with what they need in order to be good
-	use  func(opt any) error // panics and hangs are faults
-	// What numbers may be of a field, so that others are errors, beside those named below.
-	free map[string]string // fields that take every number, and why
-	max  map[string]int64  // the largest number that is good, for integers; none: any
-	neg  map[string]bool   // negative numbers mean something
+	zero any                 // the options, with the fields that make them valid
+	use  func(opt any) error // panics and hangs are failures
+	// The valid numbers of a field; all others are errors, except in the fields below.
+	free map[string]string // fields that accept every number, with the reason
+	max  map[string]int64  // the largest valid number, for integers; none: any
+	neg  map[string]bool   // negative numbers have a meaning
 }
 
 // optionUses has every struct of options that users fill in.
@@ -99,9 +99,8 @@ func optionUses(t *testing.T) []optionUse {
 	}
 }
 
-// TestOptionLimits sets every number of every struct of options to what no one means: the
-// call ends soon, takes little memory, and is an error where the limits that the options'
-// documentation names are passed.
+// TestOptionLimits sets every number of every struct of options to extreme values: the call ends
+// soon, takes little memory, and is an error beyond the documented limits.
 func TestOptionLimits(t *testing.T) {
 	for _, u := range optionUses(t) {
 		typ := reflect.TypeOf(u.zero)
@@ -142,7 +141,7 @@ func TestOptionLimits(t *testing.T) {
 	}
 }
 
-// extremes are numbers of a type that no one means.
+// extremes are extreme numbers of a type.
 func extremes(t reflect.Type) []reflect.Value {
 	var list []reflect.Value
 	add := func(v any) { list = append(list, reflect.ValueOf(v).Convert(t)) }
@@ -175,7 +174,7 @@ func extremes(t reflect.Type) []reflect.Value {
 	return list
 }
 
-// fails says whether a number must be an error, where the table knows.
+// fails reports whether a number must be an error, if the table knows.
 func (u *optionUse) fails(field string, v reflect.Value) (want, known bool) {
 	switch {
 	case v.CanInt() && v.Int() < 0:

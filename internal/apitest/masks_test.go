@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// hiddenBy are ways to hide scores from whoever reads a softmax: with a mask in
-// memory that is true, or one that is -inf, where they are hidden. They give the weights.
+// hiddenBy are ways to hide scores from a softmax: with a mask in memory that is true, or one that
+// is -inf, where they are hidden. They return the weights.
 var hiddenBy = map[string]func(s, hides, bias *millrace.Tensor) *millrace.Tensor{
 	"added": func(s, _, bias *millrace.Tensor) *millrace.Tensor { return s.Add(bias).Softmax(-1) },
 	"filled": func(s, hides, _ *millrace.Tensor) *millrace.Tensor {
@@ -35,8 +35,8 @@ var hiddenBy = map[string]func(s, hides, bias *millrace.Tensor) *millrace.Tensor
 	"added, may be all": func(s, _, bias *millrace.Tensor) *millrace.Tensor { return s.Add(bias).MaskedSoftmax(nil, -1) },
 }
 
-// hidingCase is a mask over the scores of batch, heads, n queries and n keys, and
-// the share of them that at least are left out; 0 where none is.
+// hidingCase is a mask over the scores of batch, heads, n queries and n keys, with the least
+// fraction of scores that must be skipped; 0 for none.
 type hidingCase struct {
 	name  string
 	dims  []int
@@ -44,10 +44,9 @@ type hidingCase struct {
 	least float64
 }
 
-// Scores that a mask hides are not computed, whichever way the program spells
-// it, and no bit of the result changes: beside scores, hidden or not, and values
-// that are infinite or no number, rows that are hidden whole, and masks with
-// nothing to leave out.
+// TestHiddenScores: scores that a mask hides are not computed, in every spelling of the program,
+// and no bit of the result changes. This includes infinite and NaN scores and values, hidden or
+// not, rows that are hidden completely, and masks that hide nothing.
 func TestHiddenScores(t *testing.T) {
 	const batch, heads, n, d = 2, 2, 330, 64
 	specs := []string{"cpu:threads=2,tier=0"}
@@ -101,7 +100,7 @@ func TestHiddenScores(t *testing.T) {
 						t.Errorf("%s: %d scores left out that are in memory", how, none)
 					}
 					specs := specs
-					if c.name == "causal" && odd && builtWithCgo { // compiling takes a while
+					if c.name == "causal" && odd && builtWithCgo { // compiling takes some time
 						specs = append(specs, "cpu:compile=c,tier=1,threads=2")
 					}
 					for _, spec := range specs {
@@ -112,7 +111,7 @@ func TestHiddenScores(t *testing.T) {
 							}
 						}
 						switch share := float64(hidden) / (batch * heads * n * n); {
-						case !tiles: // contractions in Go leave nothing out
+						case !tiles: // contractions in Go skip nothing
 						case odd && strings.HasPrefix(how, "added"):
 						case share < c.least || share > c.share(hides):
 							t.Errorf("%s, %s: %v of the scores are left out, not between %v and %v", spec, how, share, c.least, c.share(hides))
@@ -144,7 +143,7 @@ func (c *hidingCase) elements(rng *rand.Rand) (hides []bool, bias []float32) {
 	return hides, bias
 }
 
-// share of a mask that hides.
+// share is the fraction that a mask hides.
 func (c *hidingCase) share(hides []bool) float64 {
 	n := 0
 	for _, h := range hides {

@@ -7,8 +7,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// limited opens a device with a memory limit and returns the most bytes it was
-// ever seen to hold.
+// limited opens a device with a memory limit and returns the largest observed use.
 func limited(t *testing.T, limit int64) (*millrace.Device, func() int64) {
 	t.Helper()
 	dev := open(t, millrace.Options{MemoryLimit: limit, Compile: millrace.CompileOff, Tune: millrace.TuneOff}) // whose trials take memory, too
@@ -20,8 +19,8 @@ func limited(t *testing.T, limit int64) (*millrace.Device, func() int64) {
 	}
 }
 
-// A loop that never reads and never releases stays within MemoryLimit: what
-// only garbage holds is found.
+// TestLoopStaysWithinLimit: a loop that never reads and never releases stays within MemoryLimit:
+// memory held only by garbage is found.
 func TestLoopStaysWithinLimit(t *testing.T) {
 	const limit = 16 << 20
 	dev, most := limited(t, limit)
@@ -46,7 +45,8 @@ func TestLoopStaysWithinLimit(t *testing.T) {
 	}
 }
 
-// A running mean that nobody reads must not hold every step's operands alive.
+// TestRecipesStayBounded: a running mean that is never read must not keep every step's operands
+// alive.
 func TestRecipesStayBounded(t *testing.T) {
 	const limit = 32 << 20
 	dev, most := limited(t, limit)
@@ -63,7 +63,7 @@ func TestRecipesStayBounded(t *testing.T) {
 	}
 }
 
-// In a scope every step's memory comes back at once: after the first steps
+// TestScopeReusesMemory: in a scope every step's memory is freed at once: after the first steps
 // nothing new is allocated, and no collection is forced.
 func TestScopeReusesMemory(t *testing.T) {
 	dev, _ := limited(t, 64<<20)
@@ -96,7 +96,7 @@ func TestScopeReusesMemory(t *testing.T) {
 	}
 }
 
-// A training loop that sets its weights holds two generations at most.
+// TestSetLoopIsBounded: a training loop that sets its weights holds two generations at most.
 func TestSetLoopIsBounded(t *testing.T) {
 	const limit = 8 << 20
 	dev, most := limited(t, limit)
@@ -112,7 +112,7 @@ func TestSetLoopIsBounded(t *testing.T) {
 	}
 }
 
-// Everything released, the device holds nothing.
+// TestNothingLeaks: after everything is released the device holds nothing.
 func TestNothingLeaks(t *testing.T) {
 	dev := open(t, millrace.Options{Compile: millrace.CompileOff})
 	var all []*millrace.Tensor
@@ -127,7 +127,7 @@ func TestNothingLeaks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v := y.Exp() // virtual: consumed and not written
+	v := y.Exp() // virtual: read and not written
 	w := v.Sum()
 	if _, err := millrace.Item[float32](w); err != nil {
 		t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// All that several streams, scopes, handles that are set, and recordings do to each
-// other, call by call, with what every handle must hold, or must no longer hold,
-// known at each call; and no memory is left in the end.
+// TestMixedStreams combines several streams, scopes, handles that are set, and recordings, call by
+// call. The value of every handle, or its end, is known at each call; and no memory is left at the
+// end.
 func TestMixedStreams(t *testing.T) {
 	n := 16
 	if os.Getenv("MILLRACE_LONG") != "" {
@@ -34,12 +34,12 @@ func TestMixedStreams(t *testing.T) {
 
 type vec [3]float32
 
-// mixedHandle is a tensor of three whole numbers, and what is known of it.
+// mixedHandle is a tensor of three whole numbers, with its known state.
 type mixedHandle struct {
 	x     *tensor
 	v     vec
 	owner *mixedScope // nil: none
-	gone  bool        // released, or computed from what was
+	gone  bool        // released, or computed from a released one
 }
 
 // mixedScope is a scope that a goroutine keeps open.
@@ -107,7 +107,7 @@ func zip(a, b vec, f func(x, y float32) float32) (v vec) {
 	return v
 }
 
-// combine makes something of two tensors.
+// combine applies an op to two tensors.
 func combine(op int, a, b *tensor, v, w vec) (*tensor, vec) {
 	switch op {
 	case 0:
@@ -197,7 +197,7 @@ func (m *mixed) run(calls int) error {
 	return m.finish()
 }
 
-// replay runs the recording, which may be given the first argument.
+// replay runs the recording, perhaps giving away the first argument.
 func (m *mixed) replay(s *millrace.Stream, a, b *mixedHandle) error {
 	if a.gone || b.gone {
 		return nil
@@ -270,7 +270,7 @@ func (m *mixed) finish() error {
 		return err
 	}
 	var st millrace.Stats
-	for range 50 { // intermediate results are the collector's
+	for range 50 { // intermediate results are left to the collector
 		goruntime.GC()
 		if st = m.dev.Stats(); st.LiveBytes == 0 && st.PinnedBytes == 0 {
 			return m.dev.Wait()

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// BenchmarkMove times what puts tensors together, of two of 4096 by 4096 and of
-// 256 by 256 elements, beside their sum, which reads as much.
+// BenchmarkMove times ops that combine tensors, of two of 4096 by 4096 and of 256 by 256 elements,
+// beside their sum, which reads as much.
 func BenchmarkMove(b *testing.B) {
 	for _, n := range []int{256, 4096} {
 		dev, err := millrace.Open("cpu:compile=wait,tune=off")
@@ -37,7 +37,7 @@ func BenchmarkMove(b *testing.B) {
 	}
 }
 
-// BenchmarkConcat puts many tensors together, beside a copy of as many elements.
+// BenchmarkConcat concatenates many tensors, beside a copy of as many elements.
 func BenchmarkConcat(b *testing.B) {
 	dev, err := millrace.Open("cpu")
 	if err != nil {
@@ -81,7 +81,7 @@ func BenchmarkPadImages(b *testing.B) {
 	}
 }
 
-// benchTensor times making a tensor, but for the first time, which compiles.
+// benchTensor times making a tensor, except the first time, which compiles.
 func benchTensor(b *testing.B, dev *millrace.Device, name string, f func() *millrace.Tensor) {
 	b.Run(name, func(b *testing.B) {
 		once := func() {

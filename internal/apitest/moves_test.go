@@ -10,8 +10,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// moveTrials calls f for every case with a few dtypes, so that each dtype meets
-// some.
+// moveTrials calls f for every case with a few dtypes, such that each dtype gets some cases.
 func moveTrials[C any](t *testing.T, dev *millrace.Device, cases []C, f func(i int, c C, dt ir.DType) trial) {
 	t.Helper()
 	for i, c := range cases {
@@ -23,7 +22,7 @@ func moveTrials[C any](t *testing.T, dev *millrace.Device, cases []C, f func(i i
 	}
 }
 
-// few are values that the dtype holds.
+// few are values that the dtype can hold.
 func few(rng *rand.Rand, dt ir.DType, shape ...int) array {
 	if dt == ir.Bool {
 		return truths(rng, shape...)
@@ -143,8 +142,8 @@ func TestPadAgainstLoops(t *testing.T) {
 	})
 }
 
-// What is stretched by a pad is found in the parts that it was put together from,
-// by kernels with rows too.
+// TestStretchedConcatAgainstLoops: a padded concatenation is read from its parts, also by kernels
+// with rows.
 func TestStretchedConcatAgainstLoops(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(4, 5))
@@ -220,7 +219,7 @@ func TestAssignAgainstLoops(t *testing.T) {
 					want: func(a []array) array {
 						u := a[1]
 						return assigned(a[0], func(p []int) float64 {
-							var q []int // the dimensions that At removes are not u's
+							var q []int // the dimensions that At removes do not belong to u
 							for d, n := range p {
 								if d >= len(c.ranges) || c.ranges[d].String() == ":" || slices.Contains([]byte(c.ranges[d].String()), ':') {
 									q = append(q, n)

@@ -56,7 +56,7 @@ func rmsNorm(row []float64) []float64 {
 var composites = []struct {
 	name string
 	call func(t *tensor, axis int) *tensor
-	// hand is the same from public ops, as a user would write it.
+	// hand is the same in public ops, as a user would write it.
 	hand func(t *tensor, axis int) *tensor
 	of   func(row []float64) []float64
 	full bool
@@ -130,7 +130,7 @@ func TestNormsAgainstLoops(t *testing.T) {
 	})
 }
 
-// Infinities and NaN go through softmax as documented.
+// TestSoftmaxOfSpecials: infinities and NaN pass through softmax as documented.
 func TestSoftmaxOfSpecials(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
@@ -152,17 +152,15 @@ func TestSoftmaxOfSpecials(t *testing.T) {
 	})
 }
 
-// around is what a model has before and after: a scale, then a bias and a
-// residual.
+// around adds the ops that a model has before and after: a scale, then a bias and a residual.
 func around(f func(t *tensor) *tensor) func(x, bias *tensor) *tensor {
 	return func(x, bias *tensor) *tensor {
 		return f(x.MulScalar(0.5)).Add(bias).Add(x)
 	}
 }
 
-// oneKernel runs f once for its plan, then once more, in a scope, and wants one
-// launch that wrote the result and nothing else, and no memory but operands and
-// result afterwards.
+// oneKernel runs f once for its plan, then once more, in a scope. It checks for one launch that
+// wrote only the result, and no memory except operands and result afterwards.
 func oneKernel(t *testing.T, dev *millrace.Device, name string, f func() *tensor) {
 	t.Helper()
 	for pass := range 2 {
@@ -199,7 +197,7 @@ func oneKernel(t *testing.T, dev *millrace.Device, name string, f func() *tensor
 	}
 }
 
-// Row compositions are one kernel along any axis, with what comes before and
+// TestRowsAreOneKernel: row compositions are one kernel along any axis, with the ops before and
 // after, written by hand or by the library's method.
 func TestRowsAreOneKernel(t *testing.T) {
 	for _, spec := range []string{"ref", "cpu:tier=0", "cpu:tier=0,fusion=greedy"} {

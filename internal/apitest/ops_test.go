@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// special values of every dtype; all ops see all of them.
+// special values of every dtype; all ops are tested on all of them.
 func special(dt ir.DType) ir.Dense {
 	var vs []uint64
 	switch dt {
@@ -63,8 +63,8 @@ var specialFloats = []float64{
 
 var tensorDTypes = kerneltest.DTypes
 
-// Every elementwise op of the table, on every dtype it takes, in every form of
-// the API, against the oracle: all pairs of special values, by broadcasting.
+// TestEveryOp compares every elementwise op of the table with the oracle, on every dtype it takes,
+// in every form of the API: all pairs of special values, by broadcasting.
 func TestEveryOp(t *testing.T) {
 	dev := open(t, millrace.Options{})
 	seen := 0
@@ -170,8 +170,8 @@ func scalarNode(op ir.Op, dt ir.DType, s []ir.ScalarValue, x ir.Dense, left bool
 	return p
 }
 
-// check runs a program through the API and compares all its outputs, shapes
-// and dtypes with the oracle's.
+// check runs a program through the API and compares all its outputs, shapes and dtypes with the
+// oracle's.
 func check(t *testing.T, p millrace.Place, prog *ir.Graph, inputs ...ir.Dense) {
 	t.Helper()
 	data := make([][]byte, len(inputs))

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// An oracle that shares nothing with the engine: arrays of float64, and loops
-// over positions. Values of tests are whole numbers where sums must be exact.
+// array belongs to an oracle that shares nothing with the engine: arrays of float64, and loops over
+// positions. Tests use whole numbers where sums must be exact.
 
 type array struct {
 	shape []int
@@ -36,8 +36,7 @@ func made(shape []int, f func(at []int) float64) array {
 	return a
 }
 
-// each calls f with every position of a shape in row-major order. f must not
-// keep it.
+// each calls f with every position of a shape in row-major order. f must not keep it.
 func each(shape []int, f func(at []int)) {
 	at := make([]int, len(shape))
 	if slices.Contains(shape, 0) {
@@ -69,7 +68,7 @@ func (a array) index(at []int) int {
 func (a array) get(at ...int) float64    { return a.v[a.index(at)] }
 func (a array) set(x float64, at ...int) { a.v[a.index(at)] = x }
 
-// cast gets an element of an array that broadcasts to the position's shape.
+// cast returns an element of an array that broadcasts to the position's shape.
 func (a array) cast(at []int) float64 {
 	own := slices.Clone(at[len(at)-len(a.shape):])
 	for d, n := range a.shape {
@@ -104,13 +103,13 @@ func (a array) rows(axes []int, f func(at [][]int, row []float64)) {
 			at, row = append(at, p), append(row, a.get(p...))
 		})
 		if at == nil {
-			at = [][]int{slices.Clone(o)} // a row of nothing still has a place
+			at = [][]int{slices.Clone(o)} // an empty row still has a position
 		}
 		f(at, row)
 	})
 }
 
-// folded joins each row into one number; the axes go, or stay with size 1.
+// folded reduces each row to one number; the axes are removed, or stay with size 1.
 func (a array) folded(axes []int, keep bool, f func(row []float64) float64) array {
 	wide := slices.Clone(a.shape)
 	for _, d := range axes {
@@ -147,12 +146,12 @@ func (a array) mapped(axes []int, f func(row []float64) []float64) array {
 	return r
 }
 
-// whole are small whole numbers, and now and then a repeated one.
+// whole are small whole numbers, with some repetitions.
 func whole(rng *rand.Rand, shape ...int) array {
 	return made(shape, func([]int) float64 { return float64(rng.IntN(9) - 3) })
 }
 
-// natural are small numbers that unsigned types hold, up to below n.
+// natural are small numbers below n, which unsigned types can hold.
 func natural(rng *rand.Rand, n int, shape ...int) array {
 	return made(shape, func([]int) float64 { return float64(rng.IntN(max(n, 1))) })
 }
@@ -174,7 +173,7 @@ func (a array) dense(dt ir.DType) ir.Dense {
 	return d
 }
 
-// tensor puts the array in a place; rounded is what the tensor then holds.
+// tensor makes a tensor of the array; rounded is the tensor's content.
 func (a array) tensor(p millrace.Place, dt ir.DType) *tensor {
 	d := a.dense(dt)
 	return FromBytes(p, d.TensorType, d.Data)
@@ -190,8 +189,8 @@ func arrayOf(d ir.Dense) array {
 	return a
 }
 
-// matches compares a tensor with the oracle's array: rounded to the dtype, the
-// values are equal, or within tol of the larger of 1 and the wanted one.
+// matches compares a tensor with the oracle's array: rounded to the dtype, the values are equal, or
+// within tol of the larger of 1 and the wanted one.
 func matches(t *tensor, dt ir.DType, want array, tol float64) error {
 	if err := t.Err(); err != nil {
 		return err
@@ -215,8 +214,7 @@ func matches(t *tensor, dt ir.DType, want array, tol float64) error {
 	return nil
 }
 
-// tolerance of composites whose inner functions round: a few units in the last
-// place of the dtype.
+// tolerance of composites whose inner functions round: a few units in the last place of the dtype.
 func tolerance(dt ir.DType) float64 {
 	switch dt {
 	case ir.Float64:
@@ -237,7 +235,7 @@ var (
 	every   = append(slices.Clone(numbers), ir.Bool)
 )
 
-// testDevices are those that methods are compared with the oracle on.
+// testDevices are the devices on which methods are compared with the oracle.
 var testDevices = []string{"ref", "cpu:tier=0"}
 
 func onDevices(t *testing.T, f func(t *testing.T, dev *millrace.Device)) {
@@ -246,7 +244,7 @@ func onDevices(t *testing.T, f func(t *testing.T, dev *millrace.Device)) {
 	}
 }
 
-// trial is one call: what it gives, what it should give, and the operands.
+// trial is one call: the call, the wanted result, and the operands.
 type trial struct {
 	name     string
 	operands []operandOf
@@ -261,9 +259,8 @@ type operandOf struct {
 	dt ir.DType
 }
 
-// run makes a trial in its own scope-free stretch and checks that what the
-// method made on the way is released: only operands and result are left. The plan
-// that was made has to be the one that runs.
+// run runs a trial outside of scopes and checks that the method releases its temporaries: only
+// operands and result are left. The plan that was made must be the one that runs.
 func (c trial) run(t *testing.T, dev *millrace.Device) {
 	t.Helper()
 	var xs []*tensor

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// joins are calls that put tensors together, of operands of two dims.
+// joins are calls that combine tensors, of operands of two dims.
 var joins = []struct {
 	name string
 	call func(x []*tensor) *tensor
@@ -20,8 +20,8 @@ var joins = []struct {
 	{"columns", func(x []*tensor) *tensor { return millrace.Concat(1, x...) }, func(a []array) array { return joined(1, a...) }},
 }
 
-// A concatenation reads and writes every element once, whatever makes the operands: what
-// the device counts is that of a copy.
+// TestConcatMovesEachElementOnce: a concatenation reads and writes every element once, whatever
+// makes the operands: the device counts as much as for a copy.
 func TestConcatMovesEachElementOnce(t *testing.T) {
 	for _, spec := range []string{"cpu:tier=0,explore=wait", "cpu:explore=wait"} {
 		dev := openSpec(t, spec)
@@ -57,7 +57,7 @@ func TestConcatMovesEachElementOnce(t *testing.T) {
 				name := fmt.Sprintf("%d along axis %d", parts, axis)
 				counted(name, millrace.Concat(axis, plain...), bytes, parts)
 				counted(name+", views", millrace.Concat(axis, viewed...), bytes, parts)
-				// In a scope, so that the operands are not written while they are recorded.
+				// In a scope, which keeps the operands unwritten while they are recorded.
 				err := plain[0].Stream().Scope(func(sc *millrace.Scope) error {
 					for i, x := range plain {
 						if i%2 == 0 {
@@ -91,7 +91,7 @@ func TestConcatMovesEachElementOnce(t *testing.T) {
 	}
 }
 
-// Few elements are selected in one kernel, which counts what it reads.
+// TestSmallConcatIsOneKernel: a few elements are selected in one kernel, which counts its reads.
 func TestSmallConcatIsOneKernel(t *testing.T) {
 	dev := openSpec(t, "cpu:explore=wait")
 	var xs []*tensor
@@ -112,7 +112,7 @@ func TestSmallConcatIsOneKernel(t *testing.T) {
 	}
 }
 
-// Tensors of every dtype are put together in pieces, however small.
+// TestPiecesAgainstLoops: tensors of every dtype are combined in pieces, whatever their size.
 func TestPiecesAgainstLoops(t *testing.T) {
 	force.SetPieces(true)
 	defer force.SetPieces(false)

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// TestPositionsOfViews: positions count along the row as it is read, however it
-// lies in memory: backwards, in steps, or every element the same.
+// TestPositionsOfViews: positions count along the row in reading order, whatever its layout in
+// memory: backwards, in steps, or every element the same.
 func TestPositionsOfViews(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		for _, n := range []int{2, 7, 100, 5000} { // the last is more than a block

@@ -14,9 +14,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// How many random programs tests run. Interpreted ones take milliseconds; one that
-// is compiled has more than a dozen kernels, each a run of the compiler, so that
-// most of those are left to make test-long.
+// Numbers of random programs in tests. Interpreted ones take milliseconds; a compiled one has more
+// than a dozen kernels, each a run of the compiler, so most of those are left to make test-long.
 var programs, compiledPrograms = func() (int, int) {
 	if os.Getenv("MILLRACE_LONG") != "" {
 		return 1000, 24
@@ -24,7 +23,7 @@ var programs, compiledPrograms = func() (int, int) {
 	return 250, 6
 }()
 
-// count is a number from the environment: how much of a long test to do.
+// count is a number from the environment: the amount of a long test.
 func count(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	s := os.Getenv(name)
@@ -57,9 +56,8 @@ var specs = []string{
 	"cpu:compile=off,tune=off,threads=2",
 }
 
-// Random programs give the oracle's bits under random options, in both passes
-// over the same code, whatever is read in between and in whatever order, and
-// on whatever streams the inputs are.
+// TestRandomPrograms: random programs give the oracle's bits under random options, in both passes
+// over the same code, with reads in between in any order, and with inputs on any streams.
 func TestRandomPrograms(t *testing.T) {
 	devices := make([]*millrace.Device, len(specs))
 	for i, s := range specs {
@@ -69,7 +67,7 @@ func TestRandomPrograms(t *testing.T) {
 	for seed := range uint64(n) {
 		c := progen.Config{}
 		if seed%8 == 7 {
-			c.Ops = 80 // a search that programs do not wait for
+			c.Ops = 80 // long enough for a background search
 		}
 		randomProgram(t, seed, c, func(rng *rand.Rand) (*millrace.Device, string) {
 			i := rng.IntN(len(devices))
@@ -81,7 +79,7 @@ func TestRandomPrograms(t *testing.T) {
 // rowGroups are the ops beyond the basic ones that devices can run.
 const rowGroups = progen.AllGroups
 
-// The same with reductions, contractions, scans, sorts and what moves, on the
+// TestRandomRowPrograms is the same with reductions, contractions, scans, sorts and moves, on the
 // reference device too.
 func TestRandomRowPrograms(t *testing.T) {
 	specs := append([]string{"ref", "ref:fusion=off", "ref:queue=3", "ref:fusion=greedy"}, specs...)
@@ -103,8 +101,8 @@ func TestRandomRowPrograms(t *testing.T) {
 	}
 }
 
-// The same with code of all kernels: machine code, and C, of which each costs a run of
-// the compiler.
+// TestRandomProgramsCompiled is the same with code of all kernels: machine code, and C, where each
+// kernel costs a run of the compiler.
 func TestRandomProgramsCompiled(t *testing.T) {
 	for spec, n := range map[string]int{"cpu:tier=1,threads=2": programs, inC: compiledPrograms} {
 		t.Run(spec, func(t *testing.T) {
@@ -121,11 +119,11 @@ func TestRandomProgramsCompiled(t *testing.T) {
 	}
 }
 
-// inC are devices that wait for a C compiler, where there is one.
+// inC are devices that wait for a C compiler, if there is one.
 const inC = "cpu:compile=c,tier=1,threads=2"
 
-// The same, every kernel running by some choice that its device has of it,
-// however small it is, another one each time.
+// TestRandomProgramsForced is the same with every kernel run by another choice of its device each
+// time, however small the kernel is.
 func TestRandomProgramsForced(t *testing.T) {
 	defer force.SetChoice(-1)
 	defer force.SetPieces(false)
@@ -152,11 +150,11 @@ func TestRandomProgramsForced(t *testing.T) {
 	}
 }
 
-// flushSeeds are programs that run where denormals are flushed, on numbers that
-// are some or make some.
+// flushSeeds are programs that run with flushed denormals, on numbers that are denormal or produce
+// some.
 const flushSeeds = 9
 
-// The same, on such devices.
+// TestRandomProgramsFlush is the same on such devices.
 func TestRandomProgramsFlush(t *testing.T) {
 	specs := []string{"cpu:compile=off,threads=2,denormals=flush", "cpu:compile=off,threads=3,fusion=off,denormals=flush", "cpu:compile=off,threads=2,queue=3,denormals=flush"}
 	specs = append(specs, "cpu:tier=1,threads=2,denormals=flush", inC+",denormals=flush")
@@ -207,8 +205,8 @@ func randomProgram(t *testing.T, seed uint64, c progen.Config, device func(*rand
 	t.Errorf("seed %d on %s: %v\nshrunk, on a fresh device: %v\n%v", seed, spec, err, twice(fresh, small, seed), small)
 }
 
-// twice runs a program two times on one device: new plans, then known ones.
-// The seed fixes everything that happens around it.
+// twice runs a program two times on one device: new plans, then known ones. The seed determines
+// everything around it.
 func twice(dev *millrace.Device, prog *ir.Graph, seed uint64) error {
 	inputs, denormals := progen.Inputs(prog, seed), ir.KeepDenormals
 	if seed>>32 == flushSeeds {
@@ -261,8 +259,8 @@ func inScope(dev *millrace.Device, prog *ir.Graph, inputs [][]byte, want []ir.De
 	return nil
 }
 
-// outOfScope runs the program with its inputs on several streams, reading some
-// tensors on the way and all that are not released at the end.
+// outOfScope runs the program with its inputs on several streams. It reads some tensors in between
+// and all that are not released at the end.
 func outOfScope(dev *millrace.Device, prog *ir.Graph, inputs [][]byte, want []ir.Dense, rng *rand.Rand) error {
 	streams := []*millrace.Stream{dev.DefaultStream(), dev.NewStream(), dev.NewStream()}
 	if rng.IntN(2) == 0 {

@@ -12,9 +12,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Random functions of arguments with named axes give the same bits at every size
-// whether they are called or what they did at another size is run, and are called for
-// the first size only.
+// TestRandomRecordingsWithAxes: random functions of arguments with named axes give the same bits at
+// every size, called or adapted from another size, and are called for the first size only.
 func TestRandomRecordingsWithAxes(t *testing.T) {
 	devices := []*millrace.Device{openSpec(t, "cpu:compile=off"), openSpec(t, "cpu:compile=off,queue=5"), openSpec(t, "ref")}
 	general, n := 0, count(t, "PROGRAMS", 80)
@@ -33,14 +32,14 @@ func TestRandomRecordingsWithAxes(t *testing.T) {
 	}
 }
 
-// sized is a tensor whose dims have names, which say how their sizes come about.
+// sized is a tensor whose dims have names, which determine their sizes.
 type sized struct {
 	*tensor
 	names []string
 }
 
-// sizedFunction runs a function of seed at several sizes, by calling it and as a
-// Recording, and counts the calls of that which were for values.
+// sizedFunction runs a function of seed at several sizes, by calling it and as a Recording, and
+// counts the calls for values.
 func sizedFunction(dev *millrace.Device, seed uint64) (calls int64, err error) {
 	s := dev.NewStream()
 	weight := millrace.NormalOn(dev, millrace.Float32, seed, 4, 4)
@@ -101,7 +100,7 @@ func sizedFunction(dev *millrace.Device, seed uint64) (calls int64, err error) {
 	return dev.Stats().Recordings - before, nil
 }
 
-// sizedOp does one op of a random function. What it chooses depends on the names only.
+// sizedOp does one op of a random function. Its choices depend on the names only.
 func sizedOp(sc *millrace.Scope, rng *rand.Rand, list []sized, weight *tensor, sizes []int) sized {
 	x := list[rng.IntN(len(list))]
 	rank := len(x.names)
@@ -196,7 +195,7 @@ func order(n int) (list []int) {
 	return list
 }
 
-// to is the names of what x and y are together, nil where they do not go together.
+// to is the names of x and y broadcast together, nil if they are incompatible.
 func to(x, y sized) []string {
 	a, b := x.names, y.names
 	if len(a) < len(b) {
@@ -214,15 +213,15 @@ func to(x, y sized) []string {
 	return names
 }
 
-// What a Recording with axes does at sizes of 0 and 1, for functions whose sizes follow
-// from nothing, that read values, fail at some sizes, or panic.
+// TestRecordingAxes: a Recording with axes at sizes of 0 and 1, and functions with independent
+// sizes, with reads, with failures at some sizes, or with panics.
 func TestRecordingAxes(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
 	s := dev.NewStream()
 	outside := millrace.Ones(millrace.Float32, 3)
 	elsewhere := millrace.OnesOn(dev.NewStream(), millrace.Float32, 1)
 	table := millrace.NormalOn(dev, millrace.Float32, 1, 400, 3)
-	part := table.Slice(millrace.R(100, 350)) // in memory as some of another
+	part := table.Slice(millrace.R(100, 350)) // a view of another tensor's memory
 	type call = func(sc *millrace.Scope, x *tensor) (*tensor, error)
 	for name, c := range map[string]struct {
 		f     call
@@ -339,8 +338,8 @@ func TestRecordingAxes(t *testing.T) {
 	}
 }
 
-// Arguments that do not fit their axes are errors with the caller's line, and the
-// Recording goes on.
+// TestBadRecordingAxes: arguments that do not fit their axes are errors with the caller's line, and
+// the Recording stays usable.
 func TestBadRecordingAxes(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
 	s := dev.NewStream()
@@ -361,7 +360,7 @@ func TestBadRecordingAxes(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Another size of an axis without a name, and another dtype, are recorded anew.
+	// Another size of an axis without a name, and another dtype, are recorded again.
 	before := dev.Stats().Recordings
 	for _, in := range [][]*tensor{{ones(2, 3), ones(3, 5)}, {ones(4, 3), ones(3, 5)}, {ones(4, 3), ones(3, 6)}, {ones(6, 2), ones(2, 6)},
 		{ones(6, 2).Cast(millrace.Float64), ones(2, 6).Cast(millrace.Float64)}, {ones(7, 2).Cast(millrace.Float64), ones(2, 6).Cast(millrace.Float64)}} {
@@ -375,7 +374,8 @@ func TestBadRecordingAxes(t *testing.T) {
 	}
 }
 
-// Many sizes by many goroutines, more than are kept, while the Recording is released.
+// TestRecordingAxesAtOnce: many goroutines use more sizes than are kept, while the Recording is
+// released.
 func TestRecordingAxesAtOnce(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
 	weight := millrace.NormalOn(dev, millrace.Float32, 1, 8, 8)

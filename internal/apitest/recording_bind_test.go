@@ -16,9 +16,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Random programs as bound recordings give the oracle's bits, run after run, whatever is
-// written into their arguments, and whatever others hold of arguments and results keeps
-// what it was. Small ones of elementwise ops are one call where there is machine code.
+// TestRandomBoundRecordings: random programs as bound recordings give the oracle's bits, run after
+// run, for all values of their arguments. Other holders of arguments and results keep their values.
+// Small programs of elementwise ops are one call if there is machine code.
 func TestRandomBoundRecordings(t *testing.T) {
 	specs := append([]string{"ref", "cpu:compile=native,threads=1", "ref:queue=3", "cpu:compile=native,queue=2", "cpu:compile=native,fusion=off"}, specs...)
 	devices := make([]*millrace.Device, len(specs))
@@ -29,7 +29,7 @@ func TestRandomBoundRecordings(t *testing.T) {
 	bound := 0
 	for seed := range uint64(n) {
 		c := progen.Config{MaxElems: []int{8, 40, 1000}[seed%3], Groups: []progen.Group{0, rowGroups}[seed/3%2]}
-		if i := seed / 2 % 3; i < 2 { // what may be one call
+		if i := seed / 2 % 3; i < 2 { // programs that may be one call
 			c.MaxElems, c.Groups = []int{4, 40}[i], 0
 			c.Allow = func(op ir.Op, _, _ ir.DType) bool { return op.Class() != ir.ClassReduce }
 			if c.DTypes = ir.SetOf(ir.Float32, ir.Float64); i == 0 {
@@ -183,9 +183,9 @@ func boundRuns(dev *millrace.Device, prog *ir.Graph, seed uint64) error {
 	return nil
 }
 
-// Random functions that set tensors from elsewhere do the same called, and bound: on weights of
-// the binding's stream and of others, while others hold what the weights were, set them, and
-// write arguments.
+// TestBoundSets: random functions that set tensors from elsewhere do the same called and bound: on
+// weights of the binding's stream and of others, while other code holds old values of the weights,
+// sets them, and writes arguments.
 func TestBoundSets(t *testing.T) {
 	for _, spec := range []string{"cpu:compile=off", "cpu:compile=native", "ref:queue=4"} {
 		dev := openSpec(t, spec)
@@ -311,7 +311,7 @@ func boundSets(t *testing.T, dev *millrace.Device, seed uint64) (runs, calls int
 		}
 		i := rng.IntN(states)
 		if !slices.ContainsFunc(text, func(op stepOp) bool { return sets[op.kind] && op.dst == i }) {
-			continue // what the function only reads is what it was when it was recorded
+			continue // tensors that the function only reads keep their recorded values
 		}
 		switch rng.IntN(8) {
 		case 0: // another value from outside
@@ -320,7 +320,7 @@ func boundSets(t *testing.T, dev *millrace.Device, seed uint64) (runs, calls int
 			}
 		case 1: // a view
 			held, want = append(held, w[1][i].Flip(0)), append(want, w[0][i].Flip(0))
-		case 2: // what is still to be computed
+		case 2: // a value not computed yet
 			held, want = append(held, w[1][i].MulScalar(2)), append(want, w[0][i].MulScalar(2))
 		case 3: // the same on another stream
 			held, want = append(held, w[1][i].To(dev.NewStream())), append(want, w[0][i].To(dev.NewStream()))
@@ -342,8 +342,8 @@ func float32s(data []byte) []float32 {
 	return v
 }
 
-// Arguments and results may lie in memory of the program, which it reads and writes between
-// runs, whatever the collector does meanwhile.
+// TestBoundShared: arguments and results may be in memory of the program, which it reads and writes
+// between runs, while the collector runs.
 func TestBoundShared(t *testing.T) {
 	for _, spec := range []string{"cpu:compile=off", "cpu:compile=native", "cpu"} {
 		dev := openSpec(t, spec)
@@ -383,7 +383,7 @@ func TestBoundShared(t *testing.T) {
 				}
 			}
 		}
-		// What somebody still reads is not written over, and cannot lie elsewhere.
+		// Memory with another reader is not overwritten, and cannot be moved.
 		view := y.Flip(0)
 		if err := b.Run(); !errors.Is(err, millrace.ErrUnsupported) {
 			t.Errorf("%s: a result that is shared and read: %v", spec, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// A training step that is run again and again gives the bits of calling the function,
-// in memory that is kept for it.
+// TestReplayedSteps: a repeated training step gives the bits of calling the function, in reserved
+// memory.
 func TestReplayedSteps(t *testing.T) {
 	const steps = 12
 	for _, spec := range []string{"cpu:compile=off,explore=wait", "cpu:compile=off,explore=wait,queue=16,threads=2", "cpu:threads=2,tier=0,explore=wait"} {
@@ -23,7 +23,7 @@ func TestReplayedSteps(t *testing.T) {
 			"small":    func(at millrace.Place) trained { return newSmall(at, 300) },
 		} {
 			if name == "makemore" && strings.Contains(spec, "queue") {
-				continue // where a segment ends between a weight's transpose and its Set, the function is called each time
+				continue // if a segment ends between a weight's transpose and its Set, the function is called each time
 			}
 			dev := openSpec(t, spec)
 			s := dev.NewStream()
@@ -77,7 +77,8 @@ func sameValues(got, want *tensor) error {
 	return sameBits(g, w)
 }
 
-// Ten thousand steps take nothing from the system, and leave nothing behind.
+// TestReplaysAreFlat: ten thousand steps allocate nothing from the system, and leave nothing
+// behind.
 func TestReplaysAreFlat(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off,explore=wait")
 	s := dev.NewStream()
@@ -120,7 +121,8 @@ func TestReplaysAreFlat(t *testing.T) {
 	rec.Release()
 }
 
-// What a Recording keeps goes with it: by Release, and where it is dropped without a word.
+// TestReplaysGiveMemoryBack: a Recording's memory is freed with it, by Release, and after it is
+// dropped without a release.
 func TestReplaysGiveMemoryBack(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off,explore=wait")
 	s := dev.NewStream()
@@ -137,7 +139,7 @@ func TestReplaysGiveMemoryBack(t *testing.T) {
 	before := live()
 	run := func() *millrace.Recording {
 		rec := millrace.NewRecording(func(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
-			y := in[0].MatMul(in[0]).Softmax(1) // lies between
+			y := in[0].MatMul(in[0]).Softmax(1) // an intermediate result
 			return []*tensor{y.MatMul(in[0]).Sum()}, nil
 		})
 		for range 5 {
@@ -168,12 +170,12 @@ func TestReplaysGiveMemoryBack(t *testing.T) {
 	}
 }
 
-// Memory that is kept between runs is there for others who need it.
+// TestReplaysYieldMemory: memory kept between runs is available to others that need it.
 func TestReplaysYieldMemory(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off,explore=wait,tune=off,memory=12000000")
 	s := dev.NewStream()
 	const n = 500
-	x := millrace.UniformOn(s, millrace.Float32, 1, n, n) // of 1 MB
+	x := millrace.UniformOn(s, millrace.Float32, 1, n, n) // 1 MB each
 	rec := millrace.NewRecording(func(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
 		return []*tensor{in[0].MatMul(in[0]).MatMul(in[0]).MatMul(in[0]).Sum()}, nil
 	})
@@ -218,8 +220,8 @@ func TestReplaysYieldMemory(t *testing.T) {
 	}
 }
 
-// A run that meets an index out of range is an error; what it sets carries it where it
-// depends on what failed, the stream goes on, and the next good run is right.
+// TestReplayFails: a run with an index out of range is an error. Tensors that it sets carry the
+// error if they depend on the failure, the stream continues, and the next good run is right.
 func TestReplayFails(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off,explore=wait,queue=4")
 	s := dev.NewStream()
@@ -276,7 +278,8 @@ func TestReplayFails(t *testing.T) {
 	}
 }
 
-// Several goroutines run one Recording on streams of their own, and release it meanwhile.
+// TestReplaysAtOnce: several goroutines run one Recording on separate streams, and release it
+// meanwhile.
 func TestReplaysAtOnce(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off,explore=wait,queue=8,threads=2")
 	w := millrace.UniformOn(dev, millrace.Float32, 1, 16, 16)
@@ -318,8 +321,8 @@ func TestReplaysAtOnce(t *testing.T) {
 	}
 }
 
-// Steps that are started and not waited for give the same, in order, however the program
-// waits, gives its arguments away and lets results go in between.
+// TestStartedSteps: steps that are started without waiting give the same results, in order, however
+// the program waits, gives arguments away and releases results in between.
 func TestStartedSteps(t *testing.T) {
 	for _, spec := range []string{"cpu:compile=off,explore=wait,threads=2", "cpu:compile=off,explore=wait,queue=16", "cpu:compile=off"} {
 		dev := openSpec(t, spec)
@@ -343,7 +346,7 @@ func TestStartedSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 			got = append(got, out[0])
-			if i == 20 { // better plans are there, or will not be
+			if i == 20 { // better plans exist by now, or never will
 				if err := dev.Wait(); err != nil {
 					t.Fatal(err)
 				}
@@ -353,7 +356,7 @@ func TestStartedSteps(t *testing.T) {
 					t.Fatalf("%s: step %d: %v", spec, i, err)
 				}
 			}
-			if rng.IntN(20) == 0 { // what a step reads is what the one before set
+			if rng.IntN(20) == 0 { // a step reads the values that the previous one set
 				for _, w := range [][]*tensor{called.weights(), started.weights()} {
 					w[3].Set(w[3].MulScalar(0.5))
 				}
@@ -372,8 +375,8 @@ func TestStartedSteps(t *testing.T) {
 	}
 }
 
-// What goes wrong in a run that was started is carried by what depends on it, and by the
-// runs behind it; the stream tells of it.
+// TestStartFails: the failure of a started run is carried by dependent results, and by the runs
+// after it; the stream reports it.
 func TestStartFails(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off,explore=wait")
 	s := dev.NewStream()

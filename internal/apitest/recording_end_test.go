@@ -9,15 +9,15 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// A recording that is released gives up the memory of tensors from elsewhere, and
-// works again; so does one whose recording is replaced.
+// TestRecordingRelease: a released recording frees the memory of tensors from elsewhere, and works
+// again; so does one whose recording is replaced.
 func TestRecordingRelease(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
 	const n = 1 << 18
 	calls := 0
 	r := millrace.NewRecording(func(sc *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 		calls++
-		c := millrace.FullOn(sc, millrace.Float32, 5, n) // in memory: it is no part of what is run again
+		c := millrace.FullOn(sc, millrace.Float32, 5, n) // in memory: it is no part of the replay
 		if err := c.Eval(); err != nil {
 			return nil, err
 		}
@@ -64,7 +64,7 @@ func TestRecordingRelease(t *testing.T) {
 	(*millrace.Recording)(nil).Release()
 }
 
-// A recording that is released while it runs, on several streams.
+// TestRecordingReleaseWhileRunning: a recording is released while it runs, on several streams.
 func TestRecordingReleaseWhileRunning(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
 	c := millrace.FromSliceOn(dev, []float32{1, 2, 3}, 3)

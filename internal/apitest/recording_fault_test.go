@@ -10,9 +10,9 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
-// Memory that is refused, and launches that fail, from each step on of a recording
-// that is made or run again: the results are right or there is an error, nothing is
-// left behind, and the next run is none the worse.
+// TestRecordingFaults: refused memory, and failing launches, from each step on of a recording that
+// is made or replayed. The results are right or there is an error, nothing is left behind, and the
+// next run is right.
 func TestRecordingFaults(t *testing.T) {
 	defer fault.Reset()
 	for _, point := range []string{fault.Alloc, fault.Launch} {
@@ -32,7 +32,7 @@ func TestRecordingFaults(t *testing.T) {
 	}
 }
 
-// faulty runs a recording with faults from a step on, and reports that this failed.
+// faulty runs a recording with faults from a step on, and reports whether it failed.
 func faulty(t *testing.T, point string, step int, again bool) (failed bool) {
 	const n = 1000
 	dev := openSpec(t, "cpu:compile=off")
@@ -40,7 +40,7 @@ func faulty(t *testing.T, point string, step int, again bool) (failed bool) {
 	c := millrace.FromSliceOn(dev, slices.Repeat([]float32{2}, n), n)
 	r := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 		x := in[0]
-		for range 3 { // a segment each
+		for range 3 { // one segment each
 			x = x.Mul(c).Max(0).Add(in[1])
 			if err := x.Eval(); err != nil {
 				return nil, err
@@ -56,7 +56,7 @@ func faulty(t *testing.T, point string, step int, again bool) (failed bool) {
 		if err := errors.Join(x.Err(), y.Err()); err != nil {
 			t.Fatal(err)
 		}
-		fault.SetAfter(point, step, faults) // a single one would do nothing: all is tried again
+		fault.SetAfter(point, step, faults) // a single fault would have no effect: everything is tried again
 		out, err := r.RunWith(nil, millrace.RunOptions{On: s, Give: []bool{step%2 == 0, false}}, x, y)
 		fault.Reset()
 		for i, o := range out {

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// TestRecordingStream: a run is where an op on its arguments would be, or where it is told.
+// TestRecordingStream: a run uses the stream that an op on its arguments would use, or a requested
+// one.
 func TestRecordingStream(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
 	def, a, b := dev.DefaultStream(), dev.NewStream(), dev.NewStream()
@@ -21,7 +22,7 @@ func TestRecordingStream(t *testing.T) {
 		}
 		return x
 	}
-	// What is computed from arguments only, so that nothing else says where.
+	// Only arguments are used, so nothing else determines the stream.
 	rec := millrace.NewRecording(func(sc *millrace.Scope, in []*tensor) ([]*tensor, error) {
 		return []*tensor{in[0].Add(in[len(in)-1])}, nil
 	})
@@ -79,7 +80,7 @@ func TestRecordingStream(t *testing.T) {
 }
 
 // TestRecordingContext: a run does not begin when its context is done, and is not waited for
-// longer; what it sets is set all the same.
+// longer; its sets still happen.
 func TestRecordingContext(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
 	w := millrace.ZerosOn(dev, millrace.Float32, 4)
@@ -118,7 +119,7 @@ func TestRecordingContext(t *testing.T) {
 	}
 	check()
 
-	// A device that is busy: its lane is held up by a hook.
+	// A busy device: a hook holds up its lane.
 	in, out := make(chan struct{}), make(chan struct{})
 	held := false
 	trace := &millrace.Trace{Run: func(millrace.RunEvent) {
@@ -155,7 +156,7 @@ func TestRecordingContext(t *testing.T) {
 	}
 }
 
-// TestRecordingLines: what cannot be run is an error with the caller's line.
+// TestRecordingLines: a run that is impossible is an error with the caller's line.
 func TestRecordingLines(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
 	x := millrace.OnesOn(dev, millrace.Float32, 4)

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// TestRecordingInside: whatever the function of a Recording calls on it, or on another one,
-// while it runs, is recorded or tried at other sizes, it does not wait for itself, and what it
-// gives is right.
+// TestRecordingInside: the function of a Recording may call anything on it, or on another one,
+// while it runs, is recorded or tried at other sizes. It does not wait for itself, and its results
+// are right.
 func TestRecordingInside(t *testing.T) {
 	type at struct {
 		dev    *millrace.Device
@@ -41,7 +41,7 @@ func TestRecordingInside(t *testing.T) {
 			defer func() { x.nested = false }()
 			if b, err := x.rec.Bind(in...); err == nil {
 				return b.Close()
-			} else if !errors.Is(err, millrace.ErrUnsupported) { // what is within another one is not recorded
+			} else if !errors.Is(err, millrace.ErrUnsupported) { // a run within another one is not recorded
 				return err
 			}
 			return nil
@@ -97,8 +97,8 @@ func TestRecordingInside(t *testing.T) {
 	}
 }
 
-// TestRecordingOfItself: a function may run its own Recording on less, and is an error where
-// that has no end.
+// TestRecordingOfItself: a function may run its own Recording on smaller arguments; endless
+// recursion is an error.
 func TestRecordingOfItself(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
 	var halves *millrace.Recording

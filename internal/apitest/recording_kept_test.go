@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Recorded steps of small launches, whose frames are kept from run to run, give the bits of
-// calling the function while results are held and memory comes and goes in between, so that
-// they lie elsewhere each time.
+// TestReplayedStepsElsewhere: recorded steps of small launches, whose frames are kept from run to
+// run, give the bits of calling the function. Held results and other allocations in between move
+// their memory each time.
 func TestReplayedStepsElsewhere(t *testing.T) {
 	for _, size := range [][2]int{{4, 1}, {64, 1}, {4, 64}} {
 		for _, threads := range []int{1, 2} {
@@ -38,7 +38,7 @@ func TestReplayedStepsElsewhere(t *testing.T) {
 					}
 				}
 				held = append(held, got[0])
-				if i%16 == 15 { // read by somebody else: the next run takes other memory for it
+				if i%16 == 15 { // another reader: the next run takes other memory for it
 					w := replayed.w[i/16%3]
 					held = append(held, w.Reshape(w.Len()))
 				}
@@ -61,7 +61,8 @@ func TestReplayedStepsElsewhere(t *testing.T) {
 	}
 }
 
-// 32 goroutines that run one recording each get what it gives of their own operands.
+// TestReplayedByMany: 32 goroutines run one recording, and each gets the result of its own
+// operands.
 func TestReplayedByMany(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=wait,explore=wait,threads=2")
 	m := newMakemore(dev, 16, 3)

@@ -10,9 +10,9 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// A function that sets tensors from elsewhere does the same whether it is called or its
-// recording is run: random ones, on weights of the recording's stream and of another
-// one, with what else a program does between two runs.
+// TestRecordingSets: a function that sets tensors from elsewhere does the same called or replayed.
+// Random functions, on weights of the recording's stream and of another one, with other work of the
+// program between two runs.
 func TestRecordingSets(t *testing.T) {
 	dev := open(t, millrace.Options{Compile: millrace.CompileOff})
 	kept := 0
@@ -64,7 +64,7 @@ func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
 		}
 	}
 	constant := millrace.FullOn(dev, millrace.Float32, 3, 4)
-	// What others have of the states stays what it is, whatever they are set to.
+	// Other handles of the states keep their values, whatever the states are set to.
 	var others [2][]*tensor
 	for range rng.IntN(3) {
 		i, kind := rng.IntN(states), rng.IntN(3)
@@ -76,7 +76,7 @@ func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
 			switch kind {
 			case 0: // a view
 				v = v.Flip(0)
-			case 1: // which nobody has asked for
+			case 1: // which is never read
 				v = v.MulScalar(2)
 				if _, err := millrace.Values[float32](v.AddScalar(1)); err != nil {
 					t.Fatal(err)
@@ -112,7 +112,7 @@ func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
 					own.Set(own.AddScalar(1))
 					x = append(x, own)
 				case 7:
-					x = append(x, a.Flip(0)) // alive when what it is a view of is set
+					x = append(x, a.Flip(0)) // alive when the tensor of the view is set
 				case 6:
 					dst.Set(millrace.FullOn(sc, millrace.Float32, 2, 4))
 				}
@@ -162,7 +162,7 @@ func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
 		}
 		i := rng.IntN(states)
 		if !slices.ContainsFunc(text, func(op stepOp) bool { return sets[op.kind] && op.dst == i }) {
-			continue // what the function only reads is what it was in the first run
+			continue // tensors that the function only reads keep their values of the first run
 		}
 		switch rng.IntN(4) {
 		case 0: // another value from outside
@@ -180,16 +180,16 @@ func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
 	return n
 }
 
-// What others have of a weight that a recorded function sets keeps what it is. Where the
-// function reads that by a handle of theirs and the weight by its own, the recording tells
-// them apart; where both are the same memory it does not, and the function is called once
-// more: then they are not.
+// TestRecordingSetsWhatOthersHave: other handles of a weight that a recorded function sets keep
+// their value. If the function reads that value by another handle, and the weight by its own, the
+// recording distinguishes them. If both are the same memory it cannot; the function is then called
+// once more, and afterwards they are distinct.
 func TestRecordingSetsWhatOthersHave(t *testing.T) {
 	dev := open(t, millrace.Options{Compile: millrace.CompileOff})
 	for _, c := range []struct {
 		name  string
 		other func(w *tensor) *tensor
-		reads bool // the function reads what others have
+		reads bool // the function reads the other handle
 		calls int
 	}{
 		{"a view", func(w *tensor) *tensor { return w.Flip(0) }, false, 1},
@@ -198,7 +198,7 @@ func TestRecordingSetsWhatOthersHave(t *testing.T) {
 		{"the same, which is read", func(w *tensor) *tensor { return w.To(dev.NewStream()) }, true, 2},
 		{"what is made of it", func(w *tensor) *tensor {
 			y := w.Mul(w)
-			if _, err := millrace.Values[float32](y.Neg()); err != nil { // and not written for that
+			if _, err := millrace.Values[float32](y.Neg()); err != nil { // without writing it for that
 				t.Fatal(err)
 			}
 			return y
@@ -248,8 +248,8 @@ func TestRecordingSetsWhatOthersHave(t *testing.T) {
 	}
 }
 
-// A training step in a recording takes no more memory with every run, and works in place
-// where nobody else has the weights.
+// TestRecordingSetsInPlace: a training step in a recording takes no more memory with every run, and
+// works in place if the weights have no other handles.
 func TestRecordingSetsInPlace(t *testing.T) {
 	dev := open(t, millrace.Options{Compile: millrace.CompileOff})
 	s := dev.NewStream()
@@ -278,7 +278,7 @@ func TestRecordingSetsInPlace(t *testing.T) {
 	}
 }
 
-// Of the results of one run each keeps its own memory only.
+// TestRecordingResultsApart: each result of one run keeps only its own memory.
 func TestRecordingResultsApart(t *testing.T) {
 	dev := open(t, millrace.Options{Compile: millrace.CompileOff})
 	s := dev.NewStream()

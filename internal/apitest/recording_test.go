@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Random programs as recordings give the oracle's bits, for arguments that are
-// new each time and given away or not, on any stream and on several at once.
+// TestRandomRecordings: random programs as recordings give the oracle's bits, for new arguments
+// each time, given away or not, on any stream and on several at once.
 func TestRandomRecordings(t *testing.T) {
 	specs := append([]string{"ref", "ref:queue=3"}, specs...)
 	devices := make([]*millrace.Device, len(specs))
@@ -49,7 +49,7 @@ func TestRandomRecordings(t *testing.T) {
 		})
 		t.Errorf("seed %d on %s: %v\nshrunk: %v", seed, specs[i], err, small)
 	}
-	// One in four reads a value on the way.
+	// One in four reads a value in between.
 	if repeated < n/2 {
 		t.Errorf("%d of %d programs were run again without being called", repeated, n)
 	}
@@ -66,8 +66,8 @@ func TestRandomRecordings(t *testing.T) {
 	}
 }
 
-// recorded runs a program as a recording twelve times, the last four at once, and
-// counts how often it was recorded.
+// recorded runs a program as a recording twelve times, the last four at once, and counts how often
+// it was recorded.
 func recorded(dev *millrace.Device, prog *ir.Graph, seed uint64) (calls int, err error) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	reads, evals := rng.IntN(4) == 0, rng.IntN(2) == 0
@@ -149,9 +149,9 @@ func recorded(dev *millrace.Device, prog *ir.Graph, seed uint64) (calls int, err
 	return calls, errors.Join(errs[0], errs[1])
 }
 
-// Arguments of other dtypes, shapes and layouts are recorded anew; tensors from
-// elsewhere stay those of the first run; results may be arguments and the same
-// tensor several times.
+// TestRecordingArguments: arguments of other dtypes, shapes and layouts are recorded again; tensors
+// from elsewhere stay those of the first run; results may be arguments and the same tensor several
+// times.
 func TestRecordingArguments(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
 	s := dev.NewStream()
@@ -199,7 +199,7 @@ func TestRecordingArguments(t *testing.T) {
 	}
 }
 
-// A branch on a value is taken anew each time.
+// TestRecordingThatReads: a branch on a value is evaluated again each time.
 func TestRecordingThatReads(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
 	rec := millrace.NewRecording(func(sc *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
@@ -225,8 +225,8 @@ func TestRecordingThatReads(t *testing.T) {
 	}
 }
 
-// What a hot recording costs does not grow with what it has run: no plans, no
-// memory, and donated memory is that of results.
+// TestRecordingSteadyState: the cost of a hot recording does not grow with the number of runs: no
+// plans, no memory, and donated memory becomes that of results.
 func TestRecordingSteadyState(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off,explore=wait,queue=8")
 	const n = 1 << 12
@@ -321,7 +321,7 @@ func TestBadRecordings(t *testing.T) {
 	}
 }
 
-// A function that panics leaves the stream as it was.
+// TestRecordingPanics: a function that panics leaves the stream unchanged.
 func TestRecordingPanics(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off,explore=wait")
 	fresh, used := dev.NewStream(), dev.NewStream()
@@ -337,10 +337,10 @@ func TestRecordingPanics(t *testing.T) {
 		}()
 		rec.Run(nil, millrace.FromSliceOn(used, []float32{1, 2}, 2))
 	}()
-	// What a recording asks for is written; elsewhere only what is read.
+	// Results of a recording are written; elsewhere only values that are read.
 	var written [3]int64
 	var ys [3]*millrace.Tensor
-	for i, s := range []*millrace.Stream{used, fresh, used} { // the first may wait for what was before
+	for i, s := range []*millrace.Stream{used, fresh, used} { // the first may wait for earlier work
 		before := dev.Stats().Runtime.BytesWritten
 		x := millrace.OnesOn(s, millrace.Float32, 1000)
 		y := x.AddScalar(1)
@@ -360,7 +360,7 @@ func TestRecordingPanics(t *testing.T) {
 	}
 }
 
-// A recording within another one, which is played where the outer one records.
+// TestRecordingWithin: a recording within another one is played while the outer one records.
 func TestRecordingWithin(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
 	s := dev.NewStream()

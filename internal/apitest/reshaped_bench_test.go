@@ -6,9 +6,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// BenchmarkReshaped times what reads a result of an earlier segment that is a reshape
-// of a permuted tensor, as heads of attention put side by side again are, beside adding
-// 1 to as many neighbours in memory.
+// BenchmarkReshaped times reads of an earlier segment's result that is a reshape of a permuted
+// tensor, such as rejoined heads of attention, beside adding 1 to as many contiguous elements.
 func BenchmarkReshaped(b *testing.B) {
 	dev, err := millrace.Open("cpu:compile=wait,tune=off")
 	if err != nil {

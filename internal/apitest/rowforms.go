@@ -5,7 +5,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// foldForm is how a reduction is called: without and with the axes kept.
+// foldForm is the two forms of a reduction: without and with the axes kept.
 type foldForm struct {
 	drop, keep func(t *tensor, axes ...int) *tensor
 }
@@ -46,7 +46,7 @@ func (r *Runner) reduce(n *ir.Node) *tensor {
 	if n.Op == ir.Dot {
 		return r.dot(n, t, r.Tensors[n.Args[1].ID])
 	}
-	none := len(axes) == 0 && t.Rank() > 0 // as a call it would mean all of them
+	none := len(axes) == 0 && t.Rank() > 0 // as a call it would mean all axes
 	if f, ok := positionForms[n.Op]; ok {
 		if none {
 			return millrace.ZerosOn(r.place, n.DT, n.Shape...)
@@ -63,8 +63,8 @@ func (r *Runner) reduce(n *ir.Node) *tensor {
 	}
 }
 
-// dot records a contraction of two tensors of one shape. One over no axes is
-// over one of size 1: it is no product, which may be -0.
+// dot records a contraction of two tensors of one shape. A contraction over no axes is one over an
+// axis of size 1: it is no product, which may be -0.
 func (r *Runner) dot(n *ir.Node, t, u *tensor) *tensor {
 	var batch []int
 	axes := n.Attr.Axes
@@ -126,11 +126,11 @@ func (r *Runner) scatter(n *ir.Node) *tensor {
 	return x.Scatter(idx, u, n.Attr.Axes[0], n.Attr.Combine, n.Attr.Mode)
 }
 
-// window looks through as many windows as the node has, of those there are.
+// window views the node's number of windows among the existing ones.
 func window(n *ir.Node, t *tensor) *tensor {
 	a := n.Attr.Axes[0]
 	size, count := n.Shape[a+1], n.Shape[a]
-	if size == 0 || count == 0 { // of which there are none in the API
+	if size == 0 || count == 0 { // which the API lacks
 		return t.Reshape(t.Shape()...).Slice(nothing(t.Rank())...).Reshape(n.Shape...)
 	}
 	all := t.Windows(a, millrace.Window{Size: size, Stride: n.Attr.Step[0], Dilation: n.Attr.Step[1]}, 0)
@@ -150,7 +150,7 @@ func nothing(rank int) []millrace.Range {
 	return rs
 }
 
-// ranges are the calls' form of where a region of a shape starts and steps.
+// ranges is the calls' form of the starts and steps of a region.
 func ranges(shape []int, attr *ir.Attr) []millrace.Range {
 	rs := make([]millrace.Range, len(shape))
 	for i, extent := range shape {

@@ -36,7 +36,7 @@ var rowCases = []struct {
 	{[]int{0}, nil},
 }
 
-// resolved are axes as the oracle takes them.
+// resolved converts axes to the oracle's form.
 func resolved(axes []int, rank int) []int {
 	var r []int
 	for _, a := range axes {
@@ -140,7 +140,7 @@ var reductions = []reduction{
 	{name: "norm2", dts: floats, drop: (*tensor).Norm2, keep: (*tensor).Norm2Keep, of: func(r []float64) float64 { return math.Sqrt(fold(0, func(a, b float64) float64 { return a + b*b })(r)) }, rounds: true, values: real},
 }
 
-// Every reduction, over every case's axes, in every dtype it takes.
+// TestReductionsAgainstLoops runs every reduction, over every case's axes, in every dtype it takes.
 func TestReductionsAgainstLoops(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(1, 1))
@@ -184,7 +184,7 @@ func (op reduction) trial(rng *rand.Rand, shape, given, axes []int, dt ir.DType,
 		f = op.keep
 	}
 	if dt.Bits() < 32 && dt != ir.Bool {
-		// Few enough that sums stay exact and in range.
+		// Few elements keep sums exact and in range.
 		shape = slices.Clone(shape)
 		for i := range shape {
 			shape[i] = min(shape[i], 13)

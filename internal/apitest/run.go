@@ -10,9 +10,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Run records a program through the public API: inputs are the bytes the
-// oracle takes. It returns the tensors by id. A tensor that a Release entry
-// names is released where the entry stands.
+// Run records a program through the public API: inputs are the oracle's bytes. It returns the
+// tensors by id. A tensor named by a Release entry is released at the entry's position.
 func Run(p millrace.Place, prog *ir.Graph, inputs [][]byte) []*millrace.Tensor {
 	r := NewRunner(p, prog, inputs)
 	for i := range prog.Nodes {
@@ -21,8 +20,7 @@ func Run(p millrace.Place, prog *ir.Graph, inputs [][]byte) []*millrace.Tensor {
 	return r.Tensors
 }
 
-// Runner records a program one node at a time, for tests that do something
-// between them.
+// Runner records a program one node at a time, for tests that act between nodes.
 type Runner struct {
 	Tensors []*millrace.Tensor
 	place   millrace.Place
@@ -66,8 +64,8 @@ func (r *Runner) node(n *ir.Node) *tensor {
 	panic("apitest: " + n.Op.String() + " makes no tensor")
 }
 
-// operand is a tensor, or a number where t is nil. A number that float64 does
-// not hold (some int64) comes as a 0-d tensor.
+// operand is a tensor, or a number if t is nil. A number that float64 cannot hold (some int64) is a
+// 0-d tensor.
 type operand struct {
 	t *tensor
 	s float64
@@ -90,7 +88,7 @@ func (r *Runner) scalar(v ir.ScalarValue) *tensor {
 	return FromBytes(r.place, d.TensorType, d.Data)
 }
 
-// asTensor turns a number into a 0-d tensor of the scalar's dtype.
+// asTensor converts a number to a 0-d tensor of the scalar's dtype.
 func (r *Runner) asTensor(a ir.Arg, o operand) *tensor {
 	if o.t != nil {
 		return o.t
@@ -98,7 +96,7 @@ func (r *Runner) asTensor(a ir.Arg, o operand) *tensor {
 	return r.scalar(r.prog.Scalars[a.ID])
 }
 
-// Number is a scalar as the float64 that Scalar forms take, if it is one.
+// Number is a scalar as the float64 that Scalar forms take, if possible.
 func Number(v ir.ScalarValue) (float64, bool) {
 	switch dt := v.DT; {
 	case dt.IsFloat():
@@ -171,9 +169,8 @@ func (r *Runner) create(n *ir.Node) *tensor {
 		}
 		return r.scalar(v).Expand(n.Shape...)
 	}
-	// Arange takes the end, not the count; half a step of slack fixes the
-	// latter. What it refuses (wrapping integers, a step of 0) comes from the
-	// oracle as data.
+	// Arange takes the end, not the count; half a step of slack fixes the count. Arguments that it
+	// rejects (wrapping integers, a step of 0) come from the oracle as data.
 	count := n.Shape.Elems()
 	start, ok1 := Number(v)
 	step, ok2 := Number(r.prog.Scalars[n.Args[1].ID])
@@ -286,7 +283,7 @@ func encode[T millrace.Element](vs []T, err error) ([]byte, error) {
 	return binary.Append(nil, binary.LittleEndian, vs)
 }
 
-// Differ says where two tensors' bytes differ; any NaN equals any NaN.
+// Differ reports where two tensors' bytes differ; any NaN equals any NaN.
 func Differ(tt ir.TensorType, got, want []byte) error {
 	if bytes.Equal(got, want) {
 		return nil

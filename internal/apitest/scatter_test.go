@@ -74,7 +74,7 @@ func TestScatterAgainstLoops(t *testing.T) {
 	})
 }
 
-// Put against loops: indices of any rank, each naming a slice.
+// TestPutAgainstLoops: indices of any rank, each naming a slice.
 func TestPutAgainstLoops(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(5, 4))
@@ -136,7 +136,7 @@ func (a array) atMost(n float64) array {
 	return a
 }
 
-// What shapes broadcast to.
+// TestScatterBroadcasts: shapes to which operands broadcast.
 func TestScatterBroadcasts(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		x := millrace.ZerosOn(dev, millrace.Float32, 2, 3)
@@ -150,9 +150,9 @@ func TestScatterBroadcasts(t *testing.T) {
 	})
 }
 
-// A scatter into what nobody needs any longer touches nothing else: no kernel
-// but its own and no memory are needed, updates and indices being made on the
-// way. Into what is needed it is not written.
+// TestScatterInPlace: a scatter into a tensor without further readers needs only its own kernel and
+// no memory, and computes updates and indices in it. A tensor with other readers is not
+// overwritten.
 func TestScatterInPlace(t *testing.T) {
 	for _, spec := range []string{"cpu:tier=0", "ref"} {
 		dev := openSpec(t, spec)
@@ -191,7 +191,7 @@ func TestScatterInPlace(t *testing.T) {
 	}
 }
 
-// Sums of floats have one order, on any number of threads.
+// TestScatterOrder: sums of floats have one order, on any number of threads.
 func TestScatterOrder(t *testing.T) {
 	n, rows := 20000, 50
 	for _, spec := range []string{"cpu:tier=0,threads=1", "cpu:tier=0,threads=2", "cpu:tier=0,threads=5", "cpu:compile=wait,threads=3"} {

@@ -16,16 +16,15 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// A program as a server is: 32 goroutines that answer requests of several shapes
-// on shared weights, one of which is set to new values meanwhile; requests are
-// given up, go wrong, pass from goroutine to goroutine, and run recordings. Run
-// with -race; make hammer-server runs it for ten minutes.
+// A server program: 32 goroutines answer requests of several shapes on shared weights, one of which
+// is set to new values meanwhile. Requests are abandoned, fail, move between goroutines, and run
+// recordings. Run with -race; make hammer-server runs it for ten minutes.
 
 // clerks is the number of goroutines of the server.
 const clerks = 32
 
-// stuck is longer than a request takes on a machine that has much else to do: one
-// that is not done by then waits for something that does not come.
+// stuck is longer than a request takes on a busy machine: a request that takes longer waits for
+// ever.
 const stuck = 3 * time.Minute
 
 func TestServerHammer(t *testing.T) {
@@ -56,7 +55,7 @@ func TestServerHammer(t *testing.T) {
 	srv.end(t, all)
 }
 
-// watch waits for the clerks, and tells where they are if one does not come back.
+// watch waits for the clerks, and prints where they are if one does not return.
 func watch(t *testing.T, all []*clerk, ended chan struct{}) {
 	t.Helper()
 	tick := time.NewTicker(time.Second)
@@ -77,21 +76,21 @@ func watch(t *testing.T, all []*clerk, ended chan struct{}) {
 	}
 }
 
-// A server is what its clerks share.
+// A server is the shared state of its clerks.
 type server struct {
 	dev     *millrace.Device
 	layers  []*tensor // of a network: weight, bias, weight, bias
 	asks    []ask
-	rising  *tensor // 16 by 16, all elements one whole number, which rises
+	rising  *tensor // 16 by 16, all elements equal a whole number that rises
 	height  atomic.Int64
 	rise    sync.Mutex
 	jumping *tensor             // set to one of jumps, again and again
-	jumps   [2]*tensor          // all 0, and a number that is infinite where it is taken e to the power of
-	taped   *millrace.Recording // the network, of its input and its layers
+	jumps   [2]*tensor          // all 0, and a number whose exponential is infinite
+	taped   *millrace.Recording // the network, a function of its input and its layers
 	passing chan passed
 }
 
-// An ask is an input and what the network makes of it alone.
+// An ask is an input with the network's result for it alone.
 type ask struct {
 	rows int
 	in   []float32
@@ -117,7 +116,7 @@ func network(x *tensor, layers []*tensor) *tensor {
 	return x.MatMul(layers[0]).Add(layers[1]).Gelu().MatMul(layers[2]).Add(layers[3])
 }
 
-// newServer computes on a device of its own what the answers are.
+// newServer computes the answers on a separate device.
 func newServer(t *testing.T) *server {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 14))
@@ -167,8 +166,8 @@ func newServer(t *testing.T) *server {
 	return srv
 }
 
-// end wants every duty done, the weights to be what they were, and nothing to be
-// left but them.
+// end checks that every duty was done, that the weights are unchanged, and that nothing else is
+// left.
 func (srv *server) end(t *testing.T, all []*clerk) {
 	t.Helper()
 	total := map[string]int{}
@@ -209,7 +208,7 @@ func (srv *server) end(t *testing.T, all []*clerk) {
 		kept += int64(4 * x.Len())
 	}
 	var live int64
-	for range 50 { // what was dropped is found by the collector, and noticed by the next op
+	for range 50 { // the collector finds dropped tensors, and the next op notices
 		goruntime.GC()
 		millrace.FromSliceOn(srv.dev, []float32{1}).Release()
 		if err := srv.dev.Sync(context.Background()); err != nil {

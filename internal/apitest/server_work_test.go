@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// duties are what a clerk does, in any order.
+// duties are the tasks of a clerk, in any order.
 var duties = []struct {
 	name string
 	do   func(c *clerk) error
@@ -92,8 +92,8 @@ func answerOnNewStream(c *clerk) error {
 	return answered(y, a)
 }
 
-// within waits for y for some time that may or may not be enough: it gives an
-// error where the context's end came first.
+// within waits for y for a time that may be too short: it returns an error if the context ended
+// first.
 func within(ctx context.Context, s *millrace.Stream) error {
 	err := s.Sync(ctx)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
@@ -102,7 +102,7 @@ func within(ctx context.Context, s *millrace.Stream) error {
 	return err
 }
 
-// giveUp leaves a request when its context ends, and the stream answers the next.
+// giveUp abandons a request when its context ends, and the stream answers the next.
 func giveUp(c *clerk) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.rng.IntN(2000))*time.Microsecond)
 	defer cancel()
@@ -118,7 +118,7 @@ func giveUp(c *clerk) error {
 	return answer(c)
 }
 
-// givenUpBefore waits with a context that has ended: what is recorded stays.
+// givenUpBefore waits with a context that has ended: recorded ops stay.
 func givenUpBefore(c *clerk) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -130,8 +130,8 @@ func givenUpBefore(c *clerk) error {
 	return answered(y, a)
 }
 
-// set gives what rises the next value. One clerk does so at a time, as a program
-// that updates weights does; the others do not wait.
+// set sets rising to the next value. One clerk does so at a time, like a program that updates
+// weights; the others do not wait.
 func set(c *clerk) error {
 	c.rise.Lock()
 	defer c.rise.Unlock()
@@ -147,7 +147,7 @@ func set(c *clerk) error {
 	return nil
 }
 
-// useWhatIsSet gives a result of one value of what rises, and of one that it had
+// useWhatIsSet computes a result from one value of rising; it must be a value that rising had
 // meanwhile.
 func useWhatIsSet(c *clerk) error {
 	before := c.height.Load()
@@ -170,8 +170,7 @@ func useWhatIsSet(c *clerk) error {
 	return nil
 }
 
-// jump sets a handle to one of two tensors that others set it to as well, and which
-// stay usable.
+// jump sets a handle to one of two tensors; others set it as well, and the tensors stay usable.
 func jump(c *clerk) error {
 	i := c.rng.IntN(2)
 	c.jumping.Set(c.jumps[i])
@@ -181,8 +180,8 @@ func jump(c *clerk) error {
 	return nil
 }
 
-// useWhatJumps computes what is the same for both values, but not where one is
-// taken for the other on the way: e to the power of 200-0 is infinite.
+// useWhatJumps computes a result that is the same for both values, but not for a mixture: the
+// exponential of 200-0 is infinite.
 func useWhatJumps(c *clerk) error {
 	x := c.jumping
 	switch c.rng.IntN(3) {
@@ -194,8 +193,7 @@ func useWhatJumps(c *clerk) error {
 	return wantAll(x.Softmax(-1), 256, 1.0/16)
 }
 
-// runRecording shares one recording with the others, and gives it its argument
-// now and then.
+// runRecording shares one recording with the others, and sometimes gives its argument away.
 func runRecording(c *clerk) error {
 	x, a := c.request(c.stream)
 	give := make([]bool, 1+len(c.layers))
@@ -214,7 +212,7 @@ func runRecording(c *clerk) error {
 	return nil
 }
 
-// passOn leaves a tensor to whoever comes, read or not.
+// passOn leaves a tensor to another clerk, read or not.
 func passOn(c *clerk) error {
 	x, a := c.request(c.stream)
 	p := passed{network(x, c.layers), a.want}
@@ -227,7 +225,7 @@ func passOn(c *clerk) error {
 	}
 }
 
-// takeOver uses another's tensor on the own stream.
+// takeOver uses another clerk's tensor on its own stream.
 func takeOver(c *clerk) error {
 	select {
 	case p := <-c.passing:
@@ -242,7 +240,7 @@ func takeOver(c *clerk) error {
 	}
 }
 
-// goWrong makes mistakes, which are told of and disturb nothing.
+// goWrong makes mistakes, which are reported and disturb nothing.
 func goWrong(c *clerk) error {
 	x, a := c.request(c.stream)
 	bad := x.MatMul(c.layers[3].Reshape(2, width/2))
@@ -255,7 +253,7 @@ func goWrong(c *clerk) error {
 	return answered(network(x, c.layers), a)
 }
 
-// look asks about the device while others use it.
+// look reads the device's counters while others use it.
 func look(c *clerk) error {
 	st := c.dev.Stats()
 	if st.LiveBytes < 0 || st.PinnedBytes < 0 || st.Ops < 0 { // none has run at first

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// BenchmarkShortRows times a million elements in rows of few, beside adding them to
-// themselves, which moves as many bytes.
+// BenchmarkShortRows times a million elements in short rows, beside adding them to themselves,
+// which moves as many bytes.
 func BenchmarkShortRows(b *testing.B) {
 	dev, err := millrace.Open("cpu:compile=wait,tune=off")
 	if err != nil {

@@ -15,8 +15,8 @@ type trained interface {
 	input(at millrace.Place, seed uint64) []*tensor
 }
 
-// makemore is the character model of Bengio with two tanh layers, its derivatives by
-// hand: an embedding of three characters, cross entropy over 27 of them, SGD.
+// makemore is the character model of Bengio with two tanh layers, its derivatives by hand: an
+// embedding of three characters, cross entropy over 27 of them, SGD.
 type makemore struct {
 	hidden, batch int
 	table         *tensor // of embeddings
@@ -50,8 +50,8 @@ func (m *makemore) weights() []*tensor {
 	return []*tensor{m.table, m.w[0], m.b[0], m.w[1], m.b[1], m.w[2], m.b[2]}
 }
 
-// step is forward, backward and update for (batch, 3) characters and those behind them;
-// it gives the mean loss.
+// step is forward, backward and update for (batch, 3) characters and the next ones; it returns the
+// mean loss.
 func (m *makemore) step(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
 	x := m.table.Take(in[0], 0).Reshape(m.batch, before*embedded)
 	h := [4]*tensor{x}
@@ -79,7 +79,7 @@ func (m *makemore) step(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
 	return []*tensor{loss}, nil
 }
 
-// input is a batch of characters and those behind them.
+// input is a batch of characters with the next ones.
 func (m *makemore) input(at millrace.Place, seed uint64) []*tensor {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	draw := func(n int) []int32 {
@@ -92,8 +92,8 @@ func (m *makemore) input(at millrace.Place, seed uint64) []*tensor {
 	return []*tensor{millrace.FromSliceOn(at, draw(m.batch*before), m.batch, before), millrace.FromSliceOn(at, draw(m.batch), m.batch)}
 }
 
-// small is a step of about so many small ops, of a thousand in each segment: chains with
-// sums between them, and states that are set.
+// small is a step of about ops small ops, a thousand in each segment: chains with sums between
+// them, and states that are set.
 type small struct {
 	ops    int
 	states []*tensor
@@ -130,8 +130,8 @@ func (m *small) step(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
 	return []*tensor{x.Sum()}, nil
 }
 
-// BenchmarkReplay is what a training step costs in a Recording, all waited for, beside
-// its kernels alone where it says kernels.
+// BenchmarkReplay times a training step in a Recording, with waiting, and its kernels alone in the
+// cases named kernels.
 func BenchmarkReplay(b *testing.B) {
 	run := func(name string, make func(d *millrace.Device) (func(*millrace.Scope, []*tensor) ([]*tensor, error), []*tensor)) {
 		b.Run(name, func(b *testing.B) {

@@ -10,8 +10,9 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// What a recording computes on another stream, from an operand that lives there,
-// follows its arguments, too; and its results are on the stream that it ran on.
+// TestRecordingUsesOtherStreams: results that a recording computes on another stream, from an
+// operand there, depend on the arguments, too; the recording's results are on the stream that it
+// ran on.
 func TestRecordingUsesOtherStreams(t *testing.T) {
 	dev := open(t, millrace.Options{})
 	other := dev.NewStream()
@@ -45,8 +46,8 @@ func TestRecordingUsesOtherStreams(t *testing.T) {
 	}
 }
 
-// A stream that is dropped with ops queued gives back what they would have read,
-// also where a scope released that.
+// TestDroppedStream: a stream that is dropped with queued ops releases their operands, also if a
+// scope released these.
 func TestDroppedStream(t *testing.T) {
 	dev := open(t, millrace.Options{Tune: millrace.TuneOff})
 	w := millrace.FromSliceOn(dev, make([]float32, 8), 8)
@@ -59,7 +60,7 @@ func TestDroppedStream(t *testing.T) {
 				return err
 			}
 			y.Mul(x).Exp()             // queued, never read
-			w.Add(y.Sum()).To(dev)     // handed over to another stream
+			w.Add(y.Sum()).To(dev)     // moved to another stream
 			y.Add(w.Sum()).Sum().Neg() // and from there
 			z := millrace.FromSliceOn(sc, make([]float32, 1000), 1000)
 			millrace.FullOn(dev.NewStream(), millrace.Float32, 1, 1000).Mul(z) // queued there only
@@ -78,7 +79,7 @@ func TestDroppedStream(t *testing.T) {
 	for i := 0; i < 50 && (st.LiveBytes != 32 || st.PinnedBytes != 0); i++ {
 		goruntime.GC()
 		time.Sleep(time.Millisecond)
-		st = dev.Stats() // where what died is noticed
+		st = dev.Stats() // which notices dead tensors
 	}
 	if st.LiveBytes != 32 || st.PinnedBytes != 0 {
 		t.Errorf("%d bytes live, %d pinned", st.LiveBytes, st.PinnedBytes)
@@ -86,7 +87,8 @@ func TestDroppedStream(t *testing.T) {
 	goruntime.KeepAlive(w)
 }
 
-// A closed stream takes no tensor of another one and runs no recording.
+// TestClosedStreamTakesNothing: a closed stream takes no tensor of another one and runs no
+// recording.
 func TestClosedStreamTakesNothing(t *testing.T) {
 	dev := open(t, millrace.Options{})
 	s := dev.NewStream()
@@ -113,7 +115,7 @@ func TestClosedStreamTakesNothing(t *testing.T) {
 	}
 }
 
-// A handle that carried an error stays in its scope when Set gives it a value.
+// TestScopeOwnsFailed: a handle that carried an error stays in its scope when Set gives it a value.
 func TestScopeOwnsFailed(t *testing.T) {
 	dev := open(t, millrace.Options{})
 	var x *millrace.Tensor
@@ -137,12 +139,12 @@ func TestScopeOwnsFailed(t *testing.T) {
 	}
 }
 
-// Elements are taken of what no strides describe op by op as well.
+// TestTakenOfFoldedViewOneByOne: Take of a view that no strides describe also works op by op.
 func TestTakenOfFoldedViewOneByOne(t *testing.T) {
 	dev := open(t, millrace.Options{Check: true})
 	x := millrace.FromSliceOn(dev, []float32{1, 2, 3, 4}).Expand(2, 4).Reshape(8, 1)
 	Holds(t, "taken", x.TakeAlong(millrace.FromSliceOn(dev, []int32{6, 1}, 2, 1), 0), 3, 2)
-	if err := dev.Sync(context.Background()); err != nil { // the check has nothing to tell
+	if err := dev.Sync(context.Background()); err != nil { // the check finds no difference
 		t.Error(err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// What is selected of a long axis is what comes first in its sort, ties, NaN and zeros of
-// both signs included, whatever the dtype, the axis and the device's way to run.
+// TestTopKSelectsWhatSortsFirst: TopK of a long axis selects the first elements of its sort,
+// including ties, NaN and zeros of both signs, for every dtype, axis and way to run.
 func TestTopKSelectsWhatSortsFirst(t *testing.T) {
 	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 1e-40, -1e-40, 5e-324}
 	rng := rand.New(rand.NewPCG(40, 1))
@@ -21,7 +21,7 @@ func TestTopKSelectsWhatSortsFirst(t *testing.T) {
 			for j, c := range []struct {
 				shape   []int
 				axis, k int
-				values  int // how many there are, so that some are equal
+				values  int // number of different values; some elements are equal
 			}{
 				{[]int{4096}, 0, 1, 1000},
 				{[]int{5001}, -1, 10, 30},
@@ -46,7 +46,7 @@ func TestTopKSelectsWhatSortsFirst(t *testing.T) {
 						data[at] = special[rng.IntN(len(special))]
 					}
 				}
-				if c.values == 3 && dt.IsFloat() { // less than k that are no NaN
+				if c.values == 3 && dt.IsFloat() { // fewer than k that are no NaN
 					for at := range data {
 						if at != 4321 {
 							data[at] = math.NaN()
@@ -94,7 +94,7 @@ func bitsOf(dt ir.DType) ir.DType {
 	return map[int]ir.DType{8: ir.Uint8, 16: ir.Uint16, 32: ir.Uint32, 64: ir.Uint64}[dt.Bits()]
 }
 
-// BenchmarkTopK selects 10 of a million elements, beside their greatest.
+// BenchmarkTopK selects 10 of a million elements, beside their maximum.
 func BenchmarkTopK(b *testing.B) {
 	dev, err := millrace.Open("cpu")
 	if err != nil {

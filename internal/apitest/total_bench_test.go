@@ -8,9 +8,8 @@ import (
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// BenchmarkSoftmaxBackward times the softmax of Burn's memory post with backward by
-// hand beside an addition, which moves the same bytes: it reads two tensors and
-// writes one.
+// BenchmarkSoftmaxBackward times the softmax of Burn's memory post with backward by hand, beside an
+// addition, which moves the same bytes: it reads two tensors and writes one.
 func BenchmarkSoftmaxBackward(b *testing.B) {
 	dev, err := millrace.Open("cpu:compile=wait,tune=off,threads=2")
 	if err != nil {

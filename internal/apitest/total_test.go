@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
-// totalCases are programs of rows with folds over everything: tensors of one shape
-// in, results out. They become that many kernels.
+// totalCases are programs of rows with folds over everything: tensors of one shape in, results out.
+// They become that many kernels.
 var totalCases = []struct {
 	name    string
 	kernels int64
@@ -42,8 +42,8 @@ var totalCases = []struct {
 	}},
 }
 
-// A fold of everything that rides along with rows has the bits that it has alone,
-// whatever the threads, the tier and the fusion.
+// TestTotals: a fold of everything within a kernel of rows has the bits that it has alone, for all
+// threads, tiers and fusion modes.
 func TestTotals(t *testing.T) {
 	specs := []string{"cpu:explore=wait,tier=0,threads=2", "cpu:explore=wait,tier=0,threads=1", "cpu:fusion=greedy,tier=0,threads=3"}
 	for _, c := range totalCases {
@@ -114,7 +114,7 @@ func totalsOn(t *testing.T, dev *millrace.Device, shape []int, f func(x, w *mill
 	return out, dev.Stats().Kernels - before
 }
 
-// A softmax with backward takes no memory beside its operands and its derivative.
+// TestTotalMemory: a softmax with backward takes no memory besides its operands and its derivative.
 func TestTotalMemory(t *testing.T) {
 	const rows, n = 512, 2048
 	dev := openSpec(t, "cpu:explore=wait,tier=0,threads=2")
@@ -144,8 +144,8 @@ func TestTotalMemory(t *testing.T) {
 	}
 }
 
-// A launch with a total that is refused runs op by op, and a plan with one is found
-// again in the cache: the same bits either way.
+// TestTotalFaultsAndCache: a refused launch with a total runs op by op, and a plan with one is
+// found again in the cache: the same bits in both cases.
 func TestTotalFaultsAndCache(t *testing.T) {
 	defer fault.Reset()
 	shape, f := []int{20, 70}, totalCases[0].f

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// BenchmarkTransposed times what reads a tensor along another dim than that of
-// its neighbours in memory, beside adding 1 to it, which moves as many bytes.
+// BenchmarkTransposed times ops that read a tensor along another dim than that of its contiguous
+// elements, beside adding 1 to it, which moves as many bytes.
 func BenchmarkTransposed(b *testing.B) {
 	dev, err := millrace.Open("cpu:compile=wait,tune=off")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// updates is a step of an optimiser: new moments and weights of parameters of many
-// shapes, which take the place of the old ones.
+// updates is a step of an optimiser: new moments and weights of parameters of many shapes, which
+// replace the old ones.
 func updates(sc *millrace.Scope, params, moments, grads []*millrace.Tensor) {
 	for i := range params {
 		m := moments[i].MulScalar(0.9).Add(grads[i])
@@ -19,8 +19,7 @@ func updates(sc *millrace.Scope, params, moments, grads []*millrace.Tensor) {
 	}
 }
 
-// heads are products of the heads of attention, one by one, each of views of one
-// tensor.
+// heads are products of the heads of attention, one by one, each of views of one tensor.
 func heads(x *millrace.Tensor, n int) *millrace.Tensor {
 	var out []*millrace.Tensor
 	width := x.Shape()[1] / n
@@ -31,8 +30,8 @@ func heads(x *millrace.Tensor, n int) *millrace.Tensor {
 	return millrace.Concat(1, out...)
 }
 
-// Launches of one plan that do not depend on each other run at a time, and give
-// what they give one by one.
+// TestWaves: independent launches of one plan run together, and give the same results as one by
+// one.
 func TestWaves(t *testing.T) {
 	const params, steps = 60, 3
 	optimiser := func(t *testing.T, spec string) (out []float32, grouped, launches int64) {
@@ -103,7 +102,7 @@ func TestWaves(t *testing.T) {
 	}
 }
 
-// A Recording's launches run at a time as they do outside of one, and are prepared.
+// TestWavesReplayed: a Recording's launches run together as outside of one, and are prepared.
 func TestWavesReplayed(t *testing.T) {
 	const params, steps = 40, 8
 	run := func(spec string, record bool) (out []float32, stats millrace.Stats) {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// windowsOver is how many windows there are in n elements.
+// windowsOver is the number of windows in n elements.
 func windowsOver(w millrace.Window, n int) int {
 	c := 0
 	for start := -w.Before; start+(w.Size-1)*max(w.Dilation, 1) < n+w.After; start += max(w.Stride, 1) {
@@ -20,7 +20,7 @@ func windowsOver(w millrace.Window, n int) int {
 	return c
 }
 
-// pooled joins the elements of every window that are there.
+// pooled reduces the existing elements of every window.
 func pooled(a array, ws []millrace.Window, f func(row []float64) float64) array {
 	first := len(a.shape) - len(ws)
 	shape, inner := slices.Clone(a.shape), slices.Repeat([]int{1}, len(a.shape))
@@ -137,7 +137,7 @@ func TestWindowsAgainstLoops(t *testing.T) {
 	})
 }
 
-// one option for every spatial dimension, with the defaults filled in.
+// option is one option for every spatial dimension, with the defaults filled in.
 func option(list []int, i, otherwise int) int {
 	if len(list) == 0 {
 		return otherwise
@@ -176,7 +176,7 @@ func convolved(x, k array, o millrace.ConvOptions) array {
 	})
 }
 
-// convolvedBack adds what each element of x gives to its places.
+// convolvedBack adds the contributions of each element of x to their positions.
 func convolvedBack(x, k array, o millrace.ConvOptions) array {
 	spatial := len(x.shape) - 2
 	groups := max(o.Groups, 1)
@@ -336,7 +336,7 @@ func TestExtremeWindowsAlongAxes(t *testing.T) {
 	}
 }
 
-// BenchmarkMaxPool takes the maxima of 9x9 windows, 3 apart, of 64 images.
+// BenchmarkMaxPool takes the maxima of 9x9 windows at a stride of 3, of 64 images.
 func BenchmarkMaxPool(b *testing.B) {
 	dev, err := millrace.Open("cpu")
 	if err != nil {

@@ -51,8 +51,7 @@ var publicFuncs = map[string]any{
 	"safetensors.LoadOn": safetensors.LoadOn, "safetensors.Save": safetensors.Save, "safetensors.Write": safetensors.Write,
 }
 
-// publicTypes are the zero values of the types that have methods: those behind
-// pointers, and as they are.
+// publicTypes are the zero values of the types with methods: pointers and plain values.
 var publicTypes = map[string]any{
 	"Tensor": new(millrace.Tensor), "Device": new(millrace.Device), "Stream": new(millrace.Stream), "Scope": new(millrace.Scope),
 	"Recording": new(millrace.Recording), "BoundRecording": new(millrace.BoundRecording), "TraceWriter": new(millrace.TraceWriter), "Range": new(millrace.Range),
@@ -60,12 +59,12 @@ var publicTypes = map[string]any{
 	"Generator": new(millrace.Generator), "PrintOptions": new(millrace.PrintOptions),
 	"npy.Archive": new(npy.Archive), "npy.File": new(npy.File), "npy.Writer": new(npy.Writer), "safetensors.File": new(safetensors.File),
 	"npy.Info": new(npy.Info), "safetensors.Info": new(safetensors.Info),
-	// Aliases of the engine's types, whose methods are public with them.
+	// Aliases of the engine's types, whose methods become public with them.
 	"Options": new(millrace.Options), "DType": new(millrace.DType), "OpError": new(millrace.OpError),
 	"CompileError": new(millrace.CompileError),
 }
 
-// quiet are methods for which a zero value is nothing wrong.
+// quiet are methods for which a zero value is valid.
 var quiet = map[string]bool{
 	"Device.Close": true, "Stream.Close": true, "BoundRecording.Close": true, "npy.Archive.Close": true, "npy.File.Close": true, "npy.Writer.Close": true, "safetensors.File.Close": true, "Options.Validate": true,
 	"Device.ForeignPlans": true, "OpError.Unwrap": true, "CompileError.Unwrap": true,
@@ -75,10 +74,10 @@ var quiet = map[string]bool{
 	"Generator.MarshalBinary": true, // the zero Generator is one
 }
 
-// Every function and method of the public packages takes every zero value, nil and
-// number without a panic, and what has no value has an error.
+// TestZeroValues: every function and method of the public packages takes every zero value, nil and
+// number without a panic, and a result without a value has an error.
 func TestZeroValues(t *testing.T) {
-	t.Chdir(t.TempDir()) // Save writes to a file called what an argument is
+	t.Chdir(t.TempDir()) // Save writes to a file named by an argument
 	z := newZeros(t)
 	for name, f := range publicFuncs {
 		for k := range 40 {
@@ -88,7 +87,7 @@ func TestZeroValues(t *testing.T) {
 	for name, v := range publicTypes {
 		zero := reflect.ValueOf(v)
 		receivers := []reflect.Value{zero}
-		if _, is := v.(error); !is && reflect.TypeOf(v).Elem().NumMethod() == 0 { // else a nil one is no receiver
+		if _, is := v.(error); !is && reflect.TypeOf(v).Elem().NumMethod() == 0 { // else a nil one cannot be a receiver
 			receivers = append(receivers, reflect.Zero(zero.Type()))
 		}
 		for m := range zero.Type().Methods() {
@@ -116,9 +115,9 @@ type zeros struct {
 	t      *testing.T
 	rng    *rand.Rand
 	tensor *millrace.Tensor
-	good   map[string]reflect.Value // receivers that are no zero values
-	places []millrace.Place         // that are none
-	told   map[string]bool          // names of what failed: once is enough
+	good   map[string]reflect.Value // receivers that are not zero values
+	places []millrace.Place         // invalid ones
+	told   map[string]bool          // names of failed calls: one report is enough
 }
 
 func newZeros(t *testing.T) *zeros {
@@ -149,8 +148,7 @@ var (
 	errorType  = reflect.TypeFor[error]()
 )
 
-// arg is some argument of a type, most often a zero value. bad says that nothing can
-// be made of it.
+// arg is an argument of a type, most often a zero value. bad says that none can be made.
 func (z *zeros) arg(t reflect.Type) (v reflect.Value, bad bool) {
 	pick := func(list ...any) reflect.Value { return reflect.ValueOf(list[z.rng.IntN(len(list))]).Convert(t) }
 	switch {
@@ -253,7 +251,7 @@ func panicAt(s string) string {
 	return strings.Join(lines[:min(len(lines), 10)], "\n")
 }
 
-// The lists name all there is.
+// TestZeroValuesIsComplete: the lists name everything.
 func TestZeroValuesIsComplete(t *testing.T) {
 	for dir, prefix := range map[string]string{"../..": "", "../../npy": "npy.", "../../safetensors": "safetensors."} {
 		pkgs, err := parser.ParseDir(token.NewFileSet(), dir, nil, 0)

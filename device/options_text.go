@@ -12,12 +12,12 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// option is one key of the text form of Options: cpu:threads=2,compile=wait.
-// get returns "" where the field has its zero value.
+// option is one key of the text form of Options: cpu:threads=2,compile=wait. get returns "" if the
+// field has its zero value.
 type option struct {
 	key  string
-	want string // what values it takes, for errors
-	what string // what it sets, for OptionsHelp
+	want string // the accepted values, for errors
+	what string // its effect, for OptionsHelp
 	get  func(*Options) string
 	set  func(*Options, string) bool
 }
@@ -76,7 +76,7 @@ func intOption(key, what string, field func(*Options) *int) option {
 		}}
 }
 
-// enumOption spells a small enumeration; its first name is the zero value.
+// enumOption is the text form of a small enumeration; the first name is the zero value.
 func enumOption[E ~uint8](key, what string, names []string, field func(*Options) *E) option {
 	return option{key, strings.Join(names, ", "), what,
 		func(o *Options) string {
@@ -100,7 +100,7 @@ func enumOption[E ~uint8](key, what string, names []string, field func(*Options)
 		}}
 }
 
-// isolateOption is on or off.
+// isolateOption is the key isolate, "on" or "off".
 var isolateOption = option{"isolate", "on or off", "a GPU's driver in a process of its own",
 	func(o *Options) string {
 		if o.Isolate {
@@ -275,8 +275,8 @@ func optionKeys() string {
 	return strings.Join(keys, ", ")
 }
 
-// OptionsHelp lists the keys of the text form: a line for each, with what it sets and the
-// values that it takes. The first of several names is the default.
+// OptionsHelp lists the keys of the text form, one per line, with their effects and values. The
+// first of several names is the default.
 func OptionsHelp() string {
 	var b strings.Builder
 	for _, o := range options {
@@ -285,8 +285,8 @@ func OptionsHelp() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// conflicts are the combinations that cannot be, and names that would not
-// survive the text form. Validate includes them.
+// conflicts returns errors for impossible combinations, and for names that the text form cannot
+// hold. Validate includes them.
 func (o *Options) conflicts() []error {
 	var errs []error
 	if strings.ContainsAny(o.Device, ":, \t\n") {

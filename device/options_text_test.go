@@ -61,7 +61,7 @@ func TestOptionsErrors(t *testing.T) {
 	}
 }
 
-// Every key has a line that says what it sets and what it takes.
+// TestOptionsHelp checks that every key has a line with its effect and its values.
 func TestOptionsHelp(t *testing.T) {
 	lines := strings.Split(OptionsHelp(), "\n")
 	if len(lines) != len(options) {
@@ -74,7 +74,7 @@ func TestOptionsHelp(t *testing.T) {
 	}
 }
 
-// Every field but Trace is part of the text form, whatever its value.
+// TestOptionsRoundTrip checks that the text form keeps every field but Trace, whatever its value.
 func TestOptionsRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

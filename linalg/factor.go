@@ -126,7 +126,7 @@ func eigh(in []stack) ([]stack, error) {
 	return []stack{w, a}, err
 }
 
-// eigen computes a symmetric matrix's eigenvalues, and in its place the vectors.
+// eigen computes a symmetric matrix's eigenvalues, and overwrites the matrix with the eigenvectors.
 func eigen(n int, x, values []float64) error {
 	for r := range n {
 		if err := finite(x[r*n : r*n+r+1]); err != nil {

@@ -30,7 +30,7 @@
 //
 // # Derivatives
 //
-// Package autodiff has first and second derivatives of all functions. They are computed by other
+// Package autodiff has derivatives of all functions, and derivatives of these. They are computed by other
 // calls of this package and matrix products.
 //
 //   - Cholesky and Eigh read the lower triangle only. Their derivatives are symmetric: those of a function of (A+Aᵀ)/2.

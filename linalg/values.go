@@ -59,8 +59,9 @@ func eigvalsh(in []stack) ([]stack, error) {
 	return []stack{w}, err
 }
 
-// eigenvalues computes those of a symmetric matrix, which is overwritten. It takes two steps of Syev: the first one that
-// Syev itself takes for values alone, Sterf, panics in gonum 0.16 where a block of the matrix is small and has to be scaled.
+// eigenvalues computes the eigenvalues of a symmetric matrix, and overwrites the matrix. It uses
+// two steps of Syev. Sterf, which Syev calls first for values alone, panics in gonum 0.16 if a
+// block of the matrix is small and has to be scaled.
 func eigenvalues(n int, x, values []float64) error {
 	if n == 0 {
 		return nil
@@ -75,7 +76,7 @@ func eigenvalues(n int, x, values []float64) error {
 			largest = max(largest, math.Abs(v))
 		}
 	}
-	// By a power of two, so that squares stay in range and no digit is lost.
+	// Scale by a power of two, which keeps squares in range and loses no digit.
 	_, exponent := math.Frexp(largest)
 	for r := range n {
 		row := x[r*n : r*n+r+1]

@@ -13,7 +13,8 @@ func Kernel(n ...int) Option { return Option{kKernel, func(o *settings) { o.kern
 // for all dimensions, or one for each.
 func Stride(n ...int) Option { return Option{kStride, func(o *settings) { o.stride = n }} }
 
-// Pad adds n zero elements at both ends of a dimension.
+// Pad adds n elements at both ends of a dimension: zeros, except in maxima, where they are below
+// all numbers.
 func Pad(n ...int) Option { return Option{kPad, func(o *settings) { o.pad = n }} }
 
 // Dilation is the distance from one element of a window to the next.

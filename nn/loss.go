@@ -187,8 +187,8 @@ func SmoothL1(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	return o.reduced(huber(a.Sub(b), o.delta).DivScalar(o.delta), nil)
 }
 
-// huber is c·(d - c/2), with c what d is between -delta and delta: no square that may overflow, and whose
-// derivative a choice would have to hide.
+// huber is c·(d - c/2), where c is d clamped to [-delta, delta]. It has no square that may
+// overflow, and no select whose derivative would have to be hidden.
 func huber(d *millrace.Tensor, delta float64) *millrace.Tensor {
 	near := d.ClampScalar(-delta, delta)
 	return near.Mul(d.Sub(near.MulScalar(0.5)))

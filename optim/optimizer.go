@@ -81,13 +81,15 @@ func AdamW(params []nn.Named, opts ...Option) *Optimizer {
 }
 
 // RMSProp is p - lr·g/(√v + eps) with a moving average v of squared gradients (PyTorch's RMSprop).
-// Options: LR (0.01), [Alpha] (0.99), [Eps] (1e-8), [WeightDecay], [Momentum], [Centered].
+// Options: LR (0.01), [Alpha] (0.99), [Eps] (1e-8), [WeightDecay], [Momentum], [Centered]. State:
+// one tensor of the parameter's shape, and one more each with Centered and Momentum.
 func RMSProp(params []nn.Named, opts ...Option) *Optimizer {
 	return newOptimizer(&rules.rmsProp, params, opts)
 }
 
 // Adagrad is p - lr·g/(√s + eps) with the sum s of all squared gradients (Duchi, Hazan and Singer,
-// 2011). Options: LR (0.01), [RateDecay], [Initial], [Eps] (1e-10), [WeightDecay].
+// 2011; PyTorch's Adagrad). Options: LR (0.01), [RateDecay], [Initial], [Eps] (1e-10),
+// [WeightDecay]. State: one tensor of the parameter's shape.
 func Adagrad(params []nn.Named, opts ...Option) *Optimizer {
 	return newOptimizer(&rules.adagrad, params, opts)
 }
@@ -100,7 +102,8 @@ func Lion(params []nn.Named, opts ...Option) *Optimizer {
 }
 
 // LAMB is [Adam] with its step scaled to the parameter's norm, for large batches (You and others,
-// 2019). Options: LR (0.001), [Betas] (0.9, 0.999), [Eps] (1e-6), [WeightDecay].
+// 2019). Options: LR (0.001), [Betas] (0.9, 0.999), [Eps] (1e-6), [WeightDecay]. State: two tensors
+// of the parameter's shape.
 func LAMB(params []nn.Named, opts ...Option) *Optimizer {
 	return newOptimizer(&rules.lamb, params, opts)
 }

@@ -277,8 +277,9 @@ func TestConvAgainstLoops(t *testing.T) {
 	})
 }
 
-// Maxima and minima of windows are taken along one axis after another, and of small windows by
-// comparing elements: the same bits as of whole windows, NaN, zeros of both signs and padding included.
+// TestExtremeWindowsAlongAxes: maxima and minima of windows are taken along one axis after another,
+// and for small windows by comparing elements. They have the same bits as whole windows, including
+// NaN, zeros of both signs and padding.
 func TestExtremeWindowsAlongAxes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(40, 2))
 	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 1e-40}

@@ -59,9 +59,9 @@ func eigvalsh(in []stack) ([]stack, error) {
 	return []stack{w}, err
 }
 
-// eigenvalues computes the eigenvalues of a symmetric matrix, and overwrites the matrix. It uses
-// two steps of Syev. Sterf, which Syev calls first for values alone, panics in gonum 0.16 if a
-// block of the matrix is small and has to be scaled.
+// eigenvalues computes the eigenvalues of a symmetric matrix, and overwrites the matrix. It calls
+// two steps of Syev, Dsytrd and Dsteqr. For values alone Syev calls Dsterf instead of Dsteqr, which
+// panics in gonum 0.16 if a block of the matrix is small and has to be scaled.
 func eigenvalues(n int, x, values []float64) error {
 	if n == 0 {
 		return nil

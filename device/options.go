@@ -49,7 +49,7 @@ type Options struct {
 	MemoryLimit int64                // bytes of device memory; 0: no limit
 	PinnedLimit int64                // bytes that recipes may pin; 0: a quarter of MemoryLimit, or 1 GiB
 	Cache       string               // directory of the plan cache; "" or "off": none
-	CacheLimit  int64                // bytes it may take; 0: 512 MiB
+	CacheLimit  int64                // most bytes of the plan cache; 0: 512 MiB
 	Check       bool                 // run every new plan fused and op by op once, and compare
 	Lines       bool                 // store the caller's line of every op, not only of failed ones
 	Report      bool                 // record what runs, for a report

@@ -50,9 +50,9 @@ func NewMultiHeadAttention(dim, heads int, opts ...Option) *MultiHeadAttention {
 	return l
 }
 
-// Hide says which positions are not looked at, beside what [Causal] hides. One from which
-// all are hidden, as with Causal and padding in front, gets 0 in place of a mean of values (so its
-// result is the output's bias) and no gradient, where PyTorch's module gives NaN: its
+// Hide says which keys are hidden from which queries, besides those that [Causal] hides. A query
+// may see no key at all, as with Causal and padding at the front. Its weighted mean is then 0, so
+// its result is the output's bias, and it has no gradient; PyTorch's module gives NaN. The
 // weights are those of [millrace.Tensor.MaskedSoftmax].
 type Hide struct {
 	// Mask is Bool, true where a query (second last dimension) does not see a key (last dimension).

@@ -7,10 +7,11 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// Checkpoint is f's results for in, of which nothing is kept for gradients but in: when
-// those are asked for, f is called once more. It draws the same random numbers then, and
-// buffers are updated once, which is what it has over [autodiff.Checkpoint]. What f uses of
-// the pass it has to take from the Ctx that it is given.
+// Checkpoint returns f's results for in and stores only in for gradients. When gradients are
+// taken, f runs a second time. The second run draws the same random numbers, and buffers are
+// updated only once; [autodiff.Checkpoint] guarantees neither. f must take everything that it uses
+// of the pass from the Ctx that it is given. It saves memory and costs one more forward computation
+// of f (PyTorch's torch.utils.checkpoint).
 func Checkpoint(c *Ctx, f func(c *Ctx, in []*millrace.Tensor) []*millrace.Tensor, in ...*millrace.Tensor) []*millrace.Tensor {
 	if c == nil || !c.opt.Watch {
 		return f(c, in)

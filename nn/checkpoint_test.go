@@ -44,7 +44,7 @@ func TestCheckpointDropout(t *testing.T) {
 }
 
 // TestCheckpointTied checks that a weight used inside a Checkpoint and after it has the same
-// derivative as without a Checkpoint, in every compute dtype.
+// gradient as without a Checkpoint, in every compute dtype.
 func TestCheckpointTied(t *testing.T) {
 	for _, dt := range []millrace.DType{millrace.Invalid, millrace.BFloat16} {
 		var got [2]string

@@ -14,19 +14,19 @@ var (
 
 // CtxOptions say what a forward pass is for.
 type CtxOptions struct {
-	Train  bool            // layers that differ do as they do in training
-	Watch  bool            // weights are followed, so that gradients can be asked for
-	Random *Random         // where random numbers come from; nil: asking for one is an error
-	DType  millrace.DType  // what layers compute in; Invalid: what their weights are kept in
-	Scope  *millrace.Scope // what owns tensors that layers make from nothing, or of weights alone; nil: no scope
+	Train  bool            // layers such as Dropout and BatchNorm behave as in training
+	Watch  bool            // weights are followed, which gradients need
+	Random *Random         // source of random numbers; nil: drawing one is an error
+	DType  millrace.DType  // dtype that layers compute in; Invalid: the dtype of their weights
+	Scope  *millrace.Scope // owns the tensors that layers make from nothing or from weights alone; nil: no scope
 
 	// As maps parameters to handles that the pass uses in their place. A Recording's function takes
 	// parameters that it does not set as arguments and passes them here; otherwise the Recording
 	// would keep their current values.
 	As map[*Param]*millrace.Tensor
 
-	// CheckFinite has gradients say which op was the first to make a number that is not
-	// finite: see autodiff.Options.
+	// CheckFinite makes gradients report the first op that produced a number that is not finite:
+	// see autodiff.Options.
 	CheckFinite bool
 }
 
@@ -93,7 +93,7 @@ func (c *Ctx) Cast(x *millrace.Tensor) *millrace.Tensor {
 	return x
 }
 
-// follows reports that gradients will be asked for.
+// follows reports whether the pass prepares gradients.
 func (c *Ctx) follows() bool { return c != nil && c.opt.Watch }
 
 // result is the dtype of the result of a layer that computes in another dtype.
@@ -203,8 +203,8 @@ func (c *Ctx) update(p *Param, t *millrace.Tensor) {
 	u.fresh = detached(t)
 }
 
-// Watched lists the weights that the pass used and their followed handles, in the order
-// in which they were first used: what to ask gradients for.
+// Watched lists the weights that the pass used with their followed handles, in the order of first
+// use. Gradients are taken with respect to these handles.
 func (c *Ctx) Watched() (params []*Param, handles []*millrace.Tensor) {
 	if c == nil {
 		return nil, nil
@@ -221,9 +221,9 @@ func (c *Ctx) Watched() (params []*Param, handles []*millrace.Tensor) {
 	return params, handles
 }
 
-// Release gives up the handles that the pass made of parameters: nobody may use them, or
-// ask for gradients by them, any more. It is for a pass that is of no use; Commit does
-// it for others.
+// Release drops the handles that the pass made of parameters. They must not be used any more, nor
+// gradients with respect to them be taken. It is for a pass that is abandoned; Commit does it for
+// others.
 func (c *Ctx) Release() {
 	if c == nil || c.first != nil {
 		return
@@ -242,11 +242,11 @@ func (c *Ctx) release() {
 	c.watched = nil
 }
 
-// Commit ends a step that went well, when the gradients are taken and before the weights
-// get new values: buffers get those that the pass made of them, the next pass has other
-// random numbers, and the followed handles are given up, so that a weight's old memory can
-// take its new value. An error that a buffer's new value carries is returned, and then no
-// buffer changes. Commit does not wait for values.
+// Commit ends a successful step, after the gradients are taken and before the weights get new
+// values. Buffers get the values that the pass made, the next pass draws other random numbers, and
+// the followed handles are released, which lets a weight's new value reuse its old memory. If a
+// buffer's new value carries an error, Commit returns it and changes no buffer. Commit does not
+// wait for values.
 func (c *Ctx) Commit() error { return c.CommitIf(nil) }
 
 // CommitIf is [Ctx.Commit] if ok, a Bool tensor of one element, is true; else buffers keep their

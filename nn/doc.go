@@ -25,17 +25,16 @@
 //
 // # A forward pass
 //
-// A [Ctx] says what a forward pass is for: whether it trains, where random numbers come
-// from, which dtype it computes in, and whether the parameters are followed, so that
-// gradients can be asked for. [Eval] is one that does none of it. Who trains by hand
-// ends each step with [Ctx.Commit], which gives buffers their new values; package
-// optim does it for those who use its Step.
+// A [Ctx] says what a forward pass is for: whether it trains, the source of random numbers, the
+// dtype to compute in, and whether parameters are followed for gradients. [Eval] is a pass that
+// does none of it. A program with its own training loop ends each step with [Ctx.Commit], which
+// gives buffers their new values; the Step of package optim does that itself.
 //
 // # Mixed precision
 //
-// A Ctx with a DType of 16 bits has layers cast what they are given and their weights to
-// it, which stay in float32 themselves, and so do the gradients by them. Norms, running
-// statistics and losses are computed in float32.
+// With a 16-bit DType in the Ctx, layers cast their inputs and weights to it. The weights
+// themselves and the gradients with respect to them stay in float32. Norms, running statistics
+// and losses are computed in float32.
 //
 // # Errors
 //

@@ -32,7 +32,7 @@ func NewEmbedding(n, dim int, opts ...Option) *Embedding {
 }
 
 // Forward returns Weight[indices], of shape (…, dim), for Int32 or Int64 indices of shape (…). An
-// index out of range is [millrace.ErrIndex]. The padding row gets no derivative.
+// index out of range is [millrace.ErrIndex]. The padding row gets no gradient.
 func (l *Embedding) Forward(c *Ctx, indices *millrace.Tensor) *millrace.Tensor {
 	y := c.Cast(l.Weight.master(c).Take(indices, 0))
 	if l.padded && c.follows() {

@@ -23,7 +23,7 @@ func (m *classifier) Forward(c *nn.Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return m.Out.Forward(c, m.Hidden.Forward(c, x).Tanh())
 }
 
-// A training step by hand: forward pass, derivatives, new weights. The steps of package optim do
+// A training step by hand: forward pass, gradients, new weights. The steps of package optim do
 // the same in one line, with better update rules.
 func Example() {
 	m := newClassifier(nn.Seed(1))

@@ -23,7 +23,7 @@ func (m *twoLayers) Forward(c *nn.Ctx, x, padding *tensor) *tensor {
 }
 
 // TestPaddingInFront: with padding in front of a text, the first positions see no key. They get no
-// mean of values and no derivative. The text's own positions give the same results as without
+// mean of values and no gradient. The text's own positions give the same results as without
 // padding, and weights stay finite.
 func TestPaddingInFront(t *testing.T) {
 	const batch, length, dim = 2, 6, 8

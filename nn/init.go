@@ -107,8 +107,8 @@ func InitXavierNormal(gain float64) Init {
 	}
 }
 
-// FanMode says whose size He's initialisers keep: that of activations in the forward
-// pass, or of gradients in the backward one.
+// FanMode says which scale He's initialisers preserve: that of activations in the forward pass
+// (FanIn), or of gradients in the backward pass (FanOut).
 type FanMode bool
 
 // The fan modes.

@@ -108,7 +108,7 @@ func lstm(m *nn.LSTM) (any, program) {
 	}
 }
 
-// TestLayers compares every layer's results, derivatives and statistics with PyTorch's.
+// TestLayers compares every layer's results, gradients and statistics with PyTorch's.
 func TestLayers(t *testing.T) {
 	r := readReference(t, "layers")
 	seen := map[string]bool{}

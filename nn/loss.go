@@ -188,7 +188,7 @@ func SmoothL1(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 }
 
 // huber is c·(d - c/2), where c is d clamped to [-delta, delta]. It has no square that may
-// overflow, and no select whose derivative would have to be hidden.
+// overflow, and no select whose gradient would have to be hidden.
 func huber(d *millrace.Tensor, delta float64) *millrace.Tensor {
 	near := d.ClampScalar(-delta, delta)
 	return near.Mul(d.Sub(near.MulScalar(0.5)))
@@ -221,7 +221,7 @@ func KLDiv(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	if o.has(lLogTargets) {
 		return o.reduced(b.Exp().Mul(b.Sub(a)), nil)
 	}
-	// Take the logarithm of 1 where y is 0: the product and its derivative are then 0.
+	// Take the logarithm of 1 where y is 0: the product and its gradient are then 0.
 	log := millrace.ScalarWhere(b.EqScalar(0), 1, b).Log()
 	return o.reduced(b.Mul(log).Sub(b.Mul(a)), nil)
 }

@@ -57,7 +57,7 @@ var lossCases = map[string]func(in []*tensor, w *tensor, how []nn.LossOption) *t
 	},
 }
 
-// TestLosses compares every loss and its derivatives with PyTorch's.
+// TestLosses compares every loss and its gradients with PyTorch's.
 func TestLosses(t *testing.T) {
 	r := readReference(t, "losses")
 	reductions := map[string][]nn.LossOption{"mean": nil, "sum": {nn.Summed()}, "none": {nn.Each()}, "batch": {nn.BatchMean()}}

@@ -112,7 +112,7 @@ func (m *gpt) Forward(c *nn.Ctx, x *tensor) *tensor {
 	for _, b := range m.H {
 		y = b.Forward(c, y)
 	}
-	// The table of tokens also gives the logits: both uses add to one derivative.
+	// The table of tokens also gives the logits: both uses add to one gradient.
 	return m.LNF.Forward(c, y).DotGeneral(m.WTE.Weight.In(c), nil, nil, []int{2}, []int{1})
 }
 
@@ -121,7 +121,7 @@ var models = map[string]func() nn.Module{
 	"gru": func() nn.Module { return newReader() }, "gpt": func() nn.Module { return newGPT() },
 }
 
-// TestModels compares the loss, the logits, all weights' derivatives and the running statistics of
+// TestModels compares the loss, the logits, all weights' gradients and the running statistics of
 // whole models with PyTorch's.
 func TestModels(t *testing.T) {
 	r := readReference(t, "models")

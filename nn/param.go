@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace/internal/hold"
 )
 
-// Param is state of a module: a weight, which is learned, or a buffer, such as a running
-// mean, which is saved and loaded but has no gradient. A layer that appears in several
-// places of a model, or whose Param another one shares, is one: tied weights.
+// Param is state of a module: a weight, which is learned, or a buffer, such as a running mean,
+// which is saved and loaded but has no gradient. Weights are tied if a layer occurs in several
+// places of a model, or if several layers share a Param; they count as one Param.
 type Param struct {
 	t      *millrace.Tensor
 	buffer bool
@@ -35,17 +35,17 @@ func (p *Param) Tensor() *millrace.Tensor {
 // Buffer reports whether p is a buffer, which is not learned.
 func (p *Param) Buffer() bool { return p != nil && p.buffer }
 
-// Freeze keeps a weight as it is (true), or has it learn again: a frozen one has no
-// gradient, and optimisers leave it alone. The next forward pass heeds it.
+// Freeze stops (true) or resumes (false) the learning of a weight: a frozen one has no gradient,
+// and optimisers do not change it. It takes effect in the next forward pass.
 func (p *Param) Freeze(on bool) { p.frozen.Store(on) }
 
 // Frozen reports whether a weight is frozen.
 func (p *Param) Frozen() bool { return p != nil && p.frozen.Load() }
 
-// In is what a forward pass computes with. It is followed, where c follows weights and p
-// is one that is not frozen, and in c's compute dtype where that differs from the one
-// that it is kept in. A parameter is the same handle however often a pass asks, so that
-// tied weights have one gradient. A buffer is what [Param.Update] made of it.
+// In returns the handle for a forward pass. It is followed if c follows weights and p is a weight
+// that is not frozen. It has c's compute dtype if c has one. One pass always gets the same handle,
+// so tied weights have one gradient. A buffer has the value of the pass's last [Param.Update]. A
+// nil Param gives a tensor with an error.
 func (p *Param) In(c *Ctx) *millrace.Tensor {
 	if p == nil {
 		return fail("param", errNoParam)

@@ -108,7 +108,7 @@ const tolerance = 1e-5
 // program computes a case's results.
 type program func(c *nn.Ctx, in []*millrace.Tensor) []*millrace.Tensor
 
-// check runs a case of a file and compares results, derivatives of inputs and weights, and buffers.
+// check runs a case of a file and compares results, gradients of inputs and weights, and buffers.
 func (r reference) check(t *testing.T, name string, module any, train bool, f program) {
 	t.Helper()
 	r.load(t, name, module)

@@ -44,7 +44,7 @@ func (m *deep) Forward(c *nn.Ctx, x *tensor) *tensor {
 	return m.Out.Forward(c, m.Drop.Forward(c, nn.Flatten{}.Forward(c, x)))
 }
 
-// descend runs a gradient step by hand: loss, derivatives, statistics, weights.
+// descend runs a gradient step by hand: loss, gradients, statistics, weights.
 func descend(m nn.Module, r *nn.Random, sc *millrace.Scope, dt millrace.DType, x, y *tensor) (*tensor, error) {
 	c := nn.NewCtx(nn.CtxOptions{Train: true, Watch: true, Random: r, Scope: sc, DType: dt})
 	loss := nn.CrossEntropy(m.Forward(c, x), y)
@@ -194,7 +194,7 @@ func TestMixedPrecision(t *testing.T) {
 }
 
 // TestDropout: in training the requested share is 0 and the rest is scaled up, also in the
-// derivatives; outside of training nothing changes.
+// gradients; outside of training nothing changes.
 func TestDropout(t *testing.T) {
 	x := autodiff.Watch(millrace.Ones(millrace.Float32, 100, 100))
 	l := nn.NewDropout(0.2)

@@ -5,7 +5,7 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// What the package needs of gradients is here.
+// This file has the package's use of gradients.
 
 // watched returns a followed handle of t's value.
 func (o CtxOptions) watched(t *millrace.Tensor) *millrace.Tensor {

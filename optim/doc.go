@@ -17,10 +17,10 @@
 //
 // # Rules
 //
-// [SGD], [Adam], [AdamW], [RMSProp] and [Adagrad] have PyTorch's formulas, names and
-// defaults, and give its numbers; [Lion] and [LAMB] have those of their papers. An update
-// is computed in the parameter's dtype, and that of a parameter of 16 bits, with all that
-// is kept for it, in float32. Whoever takes gradients himself calls [Optimizer.Update].
+// [SGD], [Adam], [AdamW], [RMSProp] and [Adagrad] have PyTorch's formulas, names and defaults, and
+// give its numbers; [Lion] and [LAMB] have those of their papers. An update is computed in the
+// parameter's dtype; for a 16-bit parameter the update and its state are in float32. A program that
+// takes gradients itself calls [Optimizer.Update].
 //
 // A parameter has no gradient if the loss does not use it, or if it is frozen. It then stays
 // unchanged, without decay. Each parameter counts its own updates. A weight that is used in several
@@ -28,16 +28,16 @@
 //
 // # Steps
 //
-// A [Step] runs a function that computes a loss, takes the gradients by the parameters
-// that it used, and updates them; buffers, such as running means, and random numbers move
-// on with it. With [Record] all of that is recorded once for each kind of inputs and then
-// run at little cost, with the same bits. Learning rates, counts, loss scales and random
-// counters are tensors, so that a recorded step goes on with them.
+// A [Step] runs a function that computes a loss, takes the gradients with respect to the
+// parameters that the function used, and updates them. It also updates buffers, such as running
+// means, and the state of random numbers. With [Record] the step is recorded once for each kind of
+// inputs and then replayed at little cost, with the same bits. Learning rates, counts, loss scales
+// and random counters are tensors, which a recorded step updates as well.
 //
-// In a step that is not recorded gradients are computed before anything changes: where
-// memory runs out, or an index is out of range, all parameters are what they were. A
-// recorded step promises that of what is found before it runs, such as a bad shape. What
-// only running finds is carried by the parameters that depend on it: load them again.
+// A step that is not recorded computes the gradients before it changes anything. If memory runs
+// out or an index is out of range, all parameters keep their values. A recorded step guarantees
+// this for errors found before it runs, such as a bad shape. Errors found during the run are
+// carried by the parameters that depend on them; those must be loaded again.
 //
 // # Half precision
 //

@@ -82,7 +82,7 @@ func TestScaleStays(t *testing.T) {
 }
 
 // TestMixed: layers compute in 16 bits, weights stay float32 and come near to those of float32.
-// float16 needs a scaled loss, or small derivatives vanish.
+// float16 needs a scaled loss, or small gradients vanish.
 func TestMixed(t *testing.T) {
 	learn := func(dt millrace.DType, opts []Option, how ...StepOption) ([]float32, *Optimizer) {
 		dev := open(t, "cpu:cache=off,compile=off")

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// Step is a training step: a loss, its gradients, an update. Its methods are safe for
+// Step is a training step: a loss, its gradients and an update. Its methods are safe for
 // concurrent use; runs of all steps of an optimiser come one after another.
 type Step struct {
 	o      *Optimizer
@@ -88,9 +88,9 @@ func Random(r *nn.Random) StepOption {
 	}
 }
 
-// Compute is the dtype in which layers compute, such as BFloat16, while parameters,
-// gradients of them, and what is kept stay what they are: mixed precision. With Float16
-// the optimiser should have a [LossScale].
+// Compute is the dtype in which layers compute, such as BFloat16. Parameters, their gradients and
+// the state keep their dtypes: mixed precision. With Float16 the optimiser should have a
+// [LossScale].
 func Compute(dt millrace.DType) StepOption {
 	return func(s *Step) error {
 		if !dt.IsFloat() {
@@ -101,9 +101,9 @@ func Compute(dt millrace.DType) StepOption {
 	}
 }
 
-// CheckFinite has a run whose loss or a gradient is not finite be an error that names the
-// first op that made such a number, before anything is updated. It reads every result and
-// is for finding a fault: steps take much longer, and are not recorded.
+// CheckFinite makes a run fail if the loss or a gradient is not finite. The error names the first
+// op that made such a number, and nothing is updated. It reads every result and is for debugging:
+// steps take much longer, and are not recorded.
 func CheckFinite() StepOption {
 	return func(s *Step) error {
 		s.finite = true
@@ -233,14 +233,14 @@ type found struct {
 	ok    *millrace.Tensor   // a Bool number: gradients are finite; nil if not checked
 	used  []*nn.Param        // parameters that it used and did not change
 
-	// held are handles of the weights that it took gradients by, where the update goes on
-	// with them: to the engine they are one tensor then, which the new value can replace.
+	// held are the handles of the weights in the gradients, if the update continues with them.
+	// The engine then sees one tensor, which the new value can replace in place.
 	held map[*nn.Param]*millrace.Tensor
 }
 
-// backward computes the loss and its gradients in a scope of their own, inside of sc,
-// which owns what is returned. as are handles to use in place of parameters', for a step
-// that is recorded; without them all is computed before buffers change.
+// backward computes the loss and its gradients in a scope inside of sc; sc owns the returned
+// tensors. as are replacement handles of parameters, for a recorded step. Without them everything
+// is computed before buffers change.
 func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Param]*millrace.Tensor) (x found, err error) {
 	o := s.o
 	err = sc.Scope(func(inner *millrace.Scope) error {
@@ -319,7 +319,7 @@ var errAllFrozen = errors.New("all of the optimiser's parameters are frozen: the
 
 var errNoneUsed = errors.New("the loss uses none of the optimiser's parameters by In")
 
-// noneUsed says why a loss has no gradient by any of the parameters.
+// noneUsed says why a loss has no gradient with respect to any parameter.
 func (o *Optimizer) noneUsed() error {
 	for _, p := range o.params {
 		if !p.Frozen() {

@@ -19,16 +19,15 @@ func TestTutorial(t *testing.T) { follow(t, "tutorial.md", 3) }
 // TestWhen follows docs/when.md.
 func TestWhen(t *testing.T) { follow(t, "when.md", 1) }
 
-// TestErrors, TestMemory and those of guides do what their pages say.
+// TestErrors, TestMemory and those of guides follow their pages.
 func TestErrors(t *testing.T)     { follow(t, "errors.md", 1) }
 func TestMemory(t *testing.T)     { follow(t, "memory.md", 1) }
 func TestHotLoop(t *testing.T)    { follow(t, "guides/hot-loop.md", 1) }
 func TestDeployment(t *testing.T) { follow(t, "guides/deployment.md", 1) }
 
-// follow does what a page says, in a module of its own that
-// has this tree for millrace in place of what go get brings (which is consumer's to
-// check). Blocks of text are what the block of commands
-// before them prints; a line … stands for any lines.
+// follow runs a page's commands, in a separate module that uses this tree as millrace instead of
+// the result of go get (which consumer checks). A text block is the output of the command block
+// before it; a line … stands for any lines.
 func follow(t *testing.T, page string, least int) {
 	t.Helper()
 	for _, tool := range []string{"bash", "curl"} {

@@ -107,6 +107,7 @@ func recordFollowed(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []s
 		}
 		own[i].V = &in[i].v
 	}
+	wantOperands(in)
 	ok := stream.Record(&r.v, stream.Place{}, op, out, shape, attr, own[:len(args)])
 	if !ok || r.v.Cause() != nil {
 		endOperands(in)
@@ -123,14 +124,39 @@ func tensorOf(v *stream.Value) *Tensor { return (*Tensor)(unsafe.Pointer(v)) }
 // endOperands ends handles of still, of which some may be there twice.
 func endOperands(in *[3]*Tensor) {
 	for i, t := range in {
-		twice := false
-		for k := range i {
-			twice = twice || in[k] == t
-		}
-		if !twice {
-			done(t)
+		if !before(in, i) {
+			endOperand(t)
 		}
 	}
+}
+
+// wantOperands is called before an op is recorded, which may end a segment: whoever follows
+// the op says only behind it what it needs.
+func wantOperands(in *[3]*Tensor) {
+	for i, t := range in {
+		if t.made() && !before(in, i) {
+			stream.Want(&t.v)
+		}
+	}
+}
+
+// before reports an operand that stood before.
+func before(in *[3]*Tensor, i int) bool {
+	for k := range i {
+		if in[k] == in[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// endOperand is done of an operand, which may be wanted.
+func endOperand(t *Tensor) {
+	if t.made() && t.v.Lent() {
+		stream.LetGo(&t.v)
+		return
+	}
+	done(t)
 }
 
 // whole records a composite as one op that autodiff has a rule for: run makes it of
@@ -143,6 +169,7 @@ func whole(rule, name string, with any, run func(in []*Tensor) *Tensor, ts ...*T
 			c.In[i], plain[i] = still(t), plainly(t)
 		}
 	}
+	wantOperands(&c.In)
 	c.Out = run(plain)
 	r := c.Out // which the hook takes out of c
 	done(plain...)
@@ -211,6 +238,7 @@ func init() {
 		h := t.(*Tensor)
 		r := newRoomy()
 		stream.Second(&r.v, &h.v)
+		stream.Want(&r.v)
 		if h.v.Marks()&stream.MarkLeaf != 0 && h.node() != nil {
 			(*roomy)(unsafe.Pointer(r)).node = h.node()
 			r.v.Mark(stream.MarkLeaf)
@@ -221,7 +249,8 @@ func init() {
 		return labelledSum("einsum", []*Tensor{t.(*Tensor), u.(*Tensor)}, [][]int{lt, lu}, out)
 	}
 	follow.Adopt = func(t any) { stream.Adopt(&t.(*Tensor).v) }
-	follow.Drop = func(t any) { done(t.(*Tensor)) }
+	follow.Want = func(t any) { stream.Want(&t.(*Tensor).v) }
+	follow.Drop = func(t any) { endOperand(t.(*Tensor)) }
 	follow.LetGo = func(t any) {
 		if h := t.(*Tensor); h.made() {
 			stream.LetGo(&h.v)

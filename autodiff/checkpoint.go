@@ -132,13 +132,24 @@ func (b *walk) end(r *recall, spend bool) {
 // cut gives up the nodes recorded after a number that results come from, and returns the
 // links from those to older ones.
 func cut(outs []*tensor, after uint64, by *operror.Trail) (edges []link) {
-	from := make([]link, len(outs))
-	for i, t := range outs {
-		from[i] = linkOf(t)
-	}
-	edges, inner := behind(from, after)
+	edges, inner := behind(linksOf(outs), after)
 	severed(inner, by)
 	return edges
+}
+
+// within are the nodes recorded after a number that results come from. Derivatives that are
+// taken through some of them cut off others.
+func within(outs []*tensor, after uint64) []*node {
+	_, inner := behind(linksOf(outs), after)
+	return inner
+}
+
+func linksOf(ts []*tensor) []link {
+	links := make([]link, len(ts))
+	for i, t := range ts {
+		links[i] = linkOf(t)
+	}
+	return links
 }
 
 // outside reports a node that is no part of what was followed after a number: an older

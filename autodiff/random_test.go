@@ -142,8 +142,8 @@ func TestRandomBits(t *testing.T) {
 	if testing.Short() {
 		n = 10
 	}
-	interpreted := []string{"cpu:fusion=off,compile=off", "cpu:compile=off", "cpu:queue=3,compile=off", "cpu:explore=wait,threads=1,compile=off"}
-	compiled := append(interpreted[:4:4], "cpu:compile=wait,explore=wait", "cpu:compile=c,tier=1,explore=wait") // compilers take their time: a few will do
+	interpreted := []string{"cpu:fusion=off,compile=off", "cpu:compile=off", "cpu:queue=3,compile=off", "cpu:queue=9,compile=off", "cpu:explore=wait,threads=1,compile=off"}
+	compiled := append(interpreted[:5:5], "cpu:compile=wait,explore=wait", "cpu:compile=c,tier=1,explore=wait") // compilers take their time: a few will do
 	prepared := int64(0)
 	for seed := range n {
 		p := program{1000 + seed, 5 + int(seed%20)}
@@ -156,7 +156,7 @@ func TestRandomBits(t *testing.T) {
 		for _, spec := range specs {
 			d := open(t, spec)
 			s := d.NewStream()
-			for way := range 4 {
+			for way := range 5 {
 				in := p.inputs(s, dt)
 				for _, x := range in {
 					x.Eval()
@@ -189,6 +189,21 @@ func TestRandomBits(t *testing.T) {
 						show(derive(in))
 						return nil
 					})
+				case 4: // outside of a scope, where the value ends a segment, and the graph is used twice
+					ws := make([]*T, len(in))
+					for i, x := range in {
+						ws[i] = autodiff.Watch(x)
+					}
+					v := p.run(ws, seed%2 == 0)
+					show([]*T{v}, nil)
+					value := got
+					for _, keep := range []bool{true, false} {
+						got = slices.Clone(value)
+						show(autodiff.Options{Keep: keep}.Grad(v, ws...))
+						if keep && !slices.Equal(got, want) {
+							t.Fatalf("program %d of %d ops in %v, %s, first derivative:\n%v\nwant\n%v", p.seed, p.n, dt, spec, got, want)
+						}
+					}
 				case 3:
 					rec := millrace.NewRecording(func(sc *millrace.Scope, in []*T) ([]*T, error) { return derive(in) })
 					for range 5 { // recorded, played, bound, prepared

@@ -33,6 +33,7 @@ func JVP(f func(in []*millrace.Tensor) []*millrace.Tensor, in, v []*millrace.Ten
 	if err != nil {
 		return nil, nil, err
 	}
+	inner := within(append(back, followed...), before)
 	d, err = Options{}.products(by, "jvp", back, v, us)
 	if err != nil {
 		return nil, nil, err
@@ -41,7 +42,7 @@ func JVP(f func(in []*millrace.Tensor) []*millrace.Tensor, in, v []*millrace.Ten
 		out = append(out, Detach(t))
 	}
 	own := made(followed, ws, before)
-	cut(append(back, followed...), before, &by)
+	severed(inner, &by)
 	letGo(back...)
 	letGo(own...)
 	return out, d, nil
@@ -62,9 +63,10 @@ func HessianVectorProduct(f func(in []*millrace.Tensor) *millrace.Tensor, in, v 
 	if err != nil {
 		return nil, err
 	}
+	inner := within(append(grads, loss), before)
 	r, err := Options{}.products(by, "hessianvectorproduct", grads, v, ws)
 	own := made([]*tensor{loss}, ws, before)
-	cut(append(grads, loss), before, &by)
+	severed(inner, &by)
 	letGo(grads...)
 	letGo(own...)
 	return r, err

@@ -158,6 +158,7 @@ func (b *walk) give(to link, d *tensor, p *piece) {
 		s.pieces = append(s.pieces, p)
 	case s.whole == nil:
 		s.whole = d
+		follow.Want(d)
 	default:
 		s.add(d)
 	}

@@ -46,6 +46,7 @@ type Maker interface {
 type Storage struct {
 	*Block
 	View *fusion.View
+	Lent bool // the value whose it is may give it up: who takes it asks that first
 }
 
 // Retain adds a reader.

@@ -67,5 +67,5 @@ func (k *Sketch) Input(view *fusion.View) *Storage {
 	b.Dense.Block = b
 	b.Refs.Store(1)
 	b.uses.Store(1)
-	return &Storage{b, view}
+	return &Storage{Block: b, View: view}
 }

@@ -29,7 +29,7 @@ func (e *Known) SettleDear(seg *segment.Segment) {
 func want(seg *segment.Segment, ids []int) {
 	for _, id := range ids {
 		if mayBeWritten(seg, id) {
-			seg.Tensors[id].Life = segment.LifeWrite
+			seg.Tensors[id].Life, seg.Tensors[id].Lent = segment.LifeWrite, false
 		}
 	}
 }
@@ -45,10 +45,11 @@ func (e *Known) writes(seg *segment.Segment, wants []int) bool {
 	return true
 }
 
-// mayBeWritten reports a result that a handle may name and that need not be written.
+// mayBeWritten reports a result that a handle may name and that need not be written, or need not
+// stay in memory.
 func mayBeWritten(seg *segment.Segment, id int) bool {
-	life := seg.Tensors[id].Life
-	return life == segment.LifeDear || life == segment.LifeVirtual
+	t := &seg.Tensors[id]
+	return t.Life == segment.LifeDear || madeAgain(t)
 }
 
 // costlyWork is the work per element, in lowered instructions, above which a result is written

@@ -6,14 +6,14 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// leafSets groups the virtual results of a segment by their leaves, which are operands of the
-// segment and written results. class[id] is an index into sets, -1 for tensors that are not virtual.
+// leafSets groups the results of a segment that have recipes by their leaves, which are operands of
+// the segment and results written for good. class[id] is an index into sets, -1 for other tensors.
 func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
 	class = slices.Repeat([]int32{-1}, len(seg.Tensors))
 	need, any := make([]bool, len(seg.Tensors)), false // tensors that recipes of virtual results need
 	for n := len(seg.Nodes) - 1; n >= 0; n-- {
 		id := seg.Out[n]
-		if seg.Tensors[id].Life == segment.LifeVirtual {
+		if madeAgain(&seg.Tensors[id]) {
 			need[id], any = true, true
 		}
 		for _, a := range seg.Nodes[n].Args[:seg.Nodes[n].NArgs] {
@@ -44,7 +44,7 @@ func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
 			}
 		}
 		leaves[id] = set
-		if seg.Tensors[id].Life != segment.LifeVirtual {
+		if !madeAgain(&seg.Tensors[id]) {
 			continue
 		}
 		key := string(asBytes(set))
@@ -59,8 +59,11 @@ func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
 	return sets, class
 }
 
-// IsLeaf reports a tensor from which recipes start: an operand or a written result.
-func IsLeaf(t *segment.Tensor) bool { return t.Def < 0 || t.Life == segment.LifeWrite }
+// IsLeaf reports a tensor from which recipes start: an operand or a result written for good.
+func IsLeaf(t *segment.Tensor) bool { return t.Def < 0 || t.Life == segment.LifeWrite && !t.Lent }
+
+// madeAgain reports a result that has a recipe: it is virtual, or lent.
+func madeAgain(t *segment.Tensor) bool { return t.Life == segment.LifeVirtual || t.Lent }
 
 func union(a, b []int32) []int32 {
 	if len(a) == 0 {

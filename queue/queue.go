@@ -24,6 +24,7 @@ type Slot[H any] struct {
 	DT       ir.DType
 	Released bool // a Release item named it
 	Keep     bool // a Keep item named it: it must be written
+	Lent     bool // a Lend item named it: it is written for as long as somebody wants it
 }
 
 // Item is one item of a queue in program order: a node, or a Release or Keep.
@@ -175,7 +176,7 @@ func (q *Queue[H]) AppendAs(k *Key, form *Form, h H, scalars int32, weight int64
 	s := extend(&q.Slots) // field by field: Go would build a literal elsewhere and copy it
 	s.H = h
 	s.Form, s.Attr, s.Def, s.DT = form, nil, q.count, k.DT()
-	s.Uses, s.Weight, s.Released, s.Keep = 0, weight, false, false
+	s.Uses, s.Weight, s.Released, s.Keep, s.Lent = 0, weight, false, false, false
 	e := extend(&q.Items)
 	e.Key, e.Node, e.Slot, e.Scalars, e.Again = *k, q.count, id, scalars, false
 	q.count++
@@ -201,7 +202,21 @@ func (q *Queue[H]) Mark(op ir.Op, id int32) *Item {
 	} else {
 		q.Slots[id].Keep = true
 	}
+	return q.mark(op, 0, id)
+}
+
+// Lend records that a relative id is to be written for as long as somebody wants it. The
+// item is a Keep of another rank, and is the last of its queue but for others of its kind.
+func (q *Queue[H]) Lend(id int32) *Item {
+	q.Slots[id].Lent = true
+	return q.mark(ir.Keep, lentRank, id)
+}
+
+// lentRank is the rank in the key of a Keep that ends: marks have none else.
+const lentRank = 1
+
+func (q *Queue[H]) mark(op ir.Op, rank int, id int32) *Item {
 	e := extend(&q.Items)
-	*e = Item{Key: Key{keyHead(op, 0, 0, 1), [3]operand{markOperand(id), argNone, argNone}}, Node: -1, Slot: id}
+	*e = Item{Key: Key{keyHead(op, 0, rank, 1), [3]operand{markOperand(id), argNone, argNone}}, Node: -1, Slot: id}
 	return e
 }

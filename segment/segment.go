@@ -33,6 +33,7 @@ type Tensor struct {
 	Shape ir.Shape
 	Def   int32 // index of the node that makes it, -1 for an input
 	Life  Life
+	Lent  bool // of LifeWrite: in memory only until nobody wants it, then virtual
 	// Memory is the number of elements that an input has in memory if it is smaller than its
 	// shape says, as in a view that repeats elements; else 0.
 	Memory int64

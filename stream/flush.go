@@ -42,6 +42,7 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		end.All, wait = true, true
 		s.taping.part(end)
 	}
+	s.lend(end)
 	var err error
 	ent, geo := s.hot(end)
 	seg, hit := &s.work.hot, true
@@ -111,8 +112,9 @@ func (s *Stream) segment(end segment.End) *segment.Segment {
 	}
 	for id := range s.q.Slots {
 		sl := &s.q.Slots[id]
+		life := lifeOf(seg, int32(id), sl, end)
 		seg.Tensors = append(seg.Tensors, segment.Tensor{
-			DT: sl.DT, Shape: sl.Form.Shape, Def: sl.Def, Life: lifeOf(seg, int32(id), sl, end), Memory: repeated(sl),
+			DT: sl.DT, Shape: sl.Form.Shape, Def: sl.Def, Life: life, Lent: life == segment.LifeWrite && sl.Lent, Memory: repeated(sl),
 		})
 	}
 	s.shorten(seg)
@@ -139,7 +141,7 @@ func (s *Stream) shorten(seg *segment.Segment) {
 		if sl := &s.q.Slots[id]; t.Life == segment.LifeWrite && sl.Keep && sl.Released && !need[id] {
 			t.Life = segment.LifeDead
 		}
-		if t.Life == segment.LifeVirtual || t.Life == segment.LifeDear || t.Life == segment.LifeDead && need[id] {
+		if t.Life == segment.LifeVirtual || t.Life == segment.LifeDear || t.Lent || t.Life == segment.LifeDead && need[id] {
 			node := &seg.Nodes[n]
 			for _, a := range node.Args[:node.NArgs] {
 				if !a.Scalar {
@@ -166,7 +168,7 @@ func lifeOf(seg *segment.Segment, id int32, sl *queue.Slot[held], end segment.En
 		return segment.LifeWrite
 	case sl.Released:
 		return segment.LifeDead
-	case sl.Uses == 0 || end.All:
+	case sl.Uses == 0 || sl.Lent || end.All:
 		return segment.LifeWrite
 	case segment.Dear(seg.Nodes[sl.Def].Op):
 		return segment.LifeDear
@@ -239,7 +241,7 @@ func (s *Stream) cook(ent *plans.Known, seg *segment.Segment, geo *plans.Geometr
 	w.recipes = append(w.recipes[:0], make([]*recipe, len(ent.Sets))...)
 	var scalars []segment.Scalar
 	for _, id := range seg.Out {
-		if s.asked(id) == nil || s.written(seg, id) || w.recipes[ent.SetOf[id]] != nil {
+		if s.asked(id) == nil || s.written(seg, id) && !seg.Tensors[id].Lent || w.recipes[ent.SetOf[id]] != nil {
 			continue
 		}
 		if scalars == nil {
@@ -263,6 +265,9 @@ func (s *Stream) settle(ent *plans.Known, seg *segment.Segment) {
 			st := s.bind.Mem[id]
 			st.RetainAs(memory.Handles)
 			v.state = stReady
+			if seg.Tensors[id].Lent {
+				st = v.lends(st, w.recipes[ent.SetOf[id]])
+			}
 			v.mem.Store(st)
 			if v.unscoped() {
 				st.Watch()
@@ -280,6 +285,7 @@ func (s *Stream) settle(ent *plans.Known, seg *segment.Segment) {
 			r.watch()
 		}
 	}
+	s.leases()
 }
 
 // asked is the handle by which a result of the queue may be asked for, if any.

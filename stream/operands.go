@@ -172,6 +172,7 @@ func handOver(h, is *Value, to *Stream) (found, error) {
 
 // found is a value that is in memory, with a reader for the caller. The lock is held.
 func (v *Value) found() found {
+	v.endLease()
 	st := v.mem.Load()
 	st.Retain()
 	return found{st, kind{v.dt, v.form}, v}

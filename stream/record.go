@@ -299,7 +299,8 @@ func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args [
 // ext is what few values have.
 type ext struct {
 	err    *operror.Error // stFailed
-	recipe *recipe        // stVirtual; shared by values with the same leaves
+	recipe *recipe        // stVirtual, or lent; shared by values with the same leaves
+	lease  *lease         // lent
 	where  operror.Site   // stReleased: who called Release
 	scope  *Scope         // stReleased: whose end released it
 }

@@ -148,6 +148,9 @@ func (sc *Scope) Keep(v *Value) {
 		}
 	}
 	sc.home.mu.Unlock()
+	if found {
+		v.now().toStay()
+	}
 	if found && v.owner() == nil {
 		v.now().strays()
 	}
@@ -239,6 +242,9 @@ func (s *Stream) drop(v *Value, by *ext) {
 	case stPending:
 		s.mark(ir.Release, v.id)
 	case stReady:
+		if recipe != nil { // it was lent
+			recipe.recipe.drop()
+		}
 		b := v.mem.Load().Block
 		v.mem.Store(nil)     // before the buffer has a reader less: see ready
 		queued := v.queued() // the queue is still its reader

@@ -52,8 +52,16 @@ func Adopt(h *Value) {
 	}
 }
 
-// LetGo gives up a handle that Second made. Nobody asks later where that was.
-func LetGo(h *Value) { h.release(&dropped) }
+// LetGo gives up a handle that Second made, or that wants its value. Nobody asks later
+// where that was.
+func LetGo(h *Value) {
+	v := h.now()
+	if last := h.giveUp(&dropped); last != nil {
+		last.ended(&dropped)
+	} else {
+		v.unwanted(h)
+	}
+}
 
 // PlaceOf is where what belongs to a tensor goes: its stream, and the scope that owns it.
 func PlaceOf(h *Value) Place { return Place{S: h.Home(), Scope: h.owner()} }

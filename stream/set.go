@@ -100,6 +100,7 @@ func (v *Value) stays() {
 	if v.state == stPending {
 		s.stay = append(s.stay, v)
 	}
+	v.endLease()
 	s.mu.Unlock()
 }
 

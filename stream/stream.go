@@ -36,6 +36,7 @@ type Stream struct {
 	alien   map[*memory.Storage]int32              // operands without a handle on this stream
 	lines   []string                               // where nodes were recorded, as far as known
 	stay    []*Value                               // pending ones that a handle was set to
+	wanted  []want                                 // pending ones: see Want
 	still   bool                                   // no cuts, for a while
 	scopes  atomic.Int32                           // that are open and in no other
 	whole   atomic.Int32                           // ops of the program that are being recorded as several: see Whole
@@ -59,6 +60,7 @@ type scratch struct {
 	hot     segment.Segment // where the sizes are known: but for its scalars the geometry's
 	query   plans.Query
 	recipes []*recipe // of settle, by leaf set
+	lent    []want    // who wants what is lent
 }
 
 // held is what the queue knows of a relative id: the handle, if there is one,

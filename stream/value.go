@@ -159,7 +159,7 @@ func (h *Value) Cause() error {
 // needs no lock for it; else nil.
 func (v *Value) ready() *memory.Storage {
 	st := v.mem.Load()
-	if st == nil || v.home.onTape.Load() || v.home.bindings.Load() > 0 || !st.RetainLive() {
+	if st == nil || st.Lent || v.home.onTape.Load() || v.home.bindings.Load() > 0 || !st.RetainLive() {
 		return nil
 	}
 	// Who gave the value up before the reader was there may have found it without

@@ -54,7 +54,10 @@ var (
 	// Adopt makes the scope of t's value end t, a handle of a Call's In or of Plain, unless it is
 	// ended before.
 	Adopt func(t any)
-	// LetGo ends a handle of Hold, or an adopted one.
+	// Want keeps t's value in memory after its segment until LetGo, as Hold does. The operands
+	// of a Call are wanted, too. t has no other owner.
+	Want func(t any)
+	// LetGo ends a handle of Hold, an adopted one or a wanted one.
 	LetGo func(t any)
 	// Drop ends a handle of Plain or of a Call's In.
 	Drop func(t any)

@@ -1,0 +1,281 @@
+package autodiff_test
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/autodiff"
+)
+
+// long are functions of more ops than a stream queues outside of scopes. Their derivatives
+// need some values of x's size.
+var long = []struct {
+	name         string
+	elems, needs int
+	f            func(x, w *T) *T
+}{
+	{"sines", 20000, 240, func(x, _ *T) *T { return times(240, x, (*T).Sin) }},
+	{"small", 100, 1000, func(x, _ *T) *T { return times(1000, x, (*T).Sin) }},
+	{"light", 20000, 200, func(x, _ *T) *T {
+		return times(100, x, func(y *T) *T { return y.Mul(y.AddScalar(1)).MulScalar(0.5) })
+	}},
+	{"roots", 20000, 90, func(x, _ *T) *T { return times(90, x, func(y *T) *T { return y.Square().AddScalar(1).Sqrt() }) }},
+	{"softmax", 20000, 30, func(x, _ *T) *T {
+		return times(30, x.Reshape(200, 100), func(y *T) *T { return y.Softmax(-1).Add(y) })
+	}},
+	{"norm", 20000, 70, func(x, _ *T) *T {
+		return times(30, x.Reshape(200, 100), func(y *T) *T { return y.LayerNorm(nil, nil, 1e-5).Gelu() })
+	}},
+	{"residual", 20000, 120, func(x, w *T) *T { // tanh, its sum with y, and that turned round
+		return times(40, x.Reshape(200, 100), func(y *T) *T { return y.MatMul(w).Tanh().Add(y) })
+	}},
+	{"attention", 20000, 110, func(x, w *T) *T { // products that a kernel writes stay, needed or not
+		return times(10, x.Reshape(200, 100), func(y *T) *T {
+			q := y.MatMul(w)
+			return q.MatMul(y.T()).MulScalar(0.1).Softmax(-1).MatMul(q).Add(y).LayerNorm(nil, nil, 1e-5)
+		})
+	}},
+}
+
+func times(n int, x *T, f func(*T) *T) *T {
+	for range n {
+		x = f(x)
+	}
+	return x
+}
+
+// counted is what passes took.
+type counted struct {
+	ops  []int64
+	peak int64
+	bits []float32
+}
+
+// Outside of scopes a forward pass is cut where the queue is full, or where its loss is read.
+// What its derivative needs is in memory then: it is not computed again. It takes about the
+// memory that the same does in a scope, or that what is needed has: a scope may be one kernel
+// which computes what is light again.
+func TestOutsideOfScopes(t *testing.T) {
+	for _, c := range long {
+		t.Run(c.name, func(t *testing.T) {
+			want := passes(t, c.elems, c.f, true, false)
+			most := 13 * max(want.peak, int64(4*c.elems*c.needs)) / 10
+			for _, read := range []bool{false, true} {
+				got := passes(t, c.elems, c.f, false, read)
+				t.Logf("read %v: %d ops for %d, at most %d bytes for %d", read, got.ops, want.ops, got.peak, want.peak)
+				for turn, n := range got.ops {
+					if 10*n > 13*want.ops[turn] {
+						t.Errorf("read %v, turn %d: %d ops, in a scope %d", read, turn, n, want.ops[turn])
+					}
+				}
+				if got.peak > most {
+					t.Errorf("read %v: %d bytes at most, in a scope %d, and %d are enough", read, got.peak, want.peak, most)
+				}
+				if !slices.Equal(got.bits, want.bits) {
+					t.Errorf("read %v: other bits", read)
+				}
+			}
+		})
+	}
+}
+
+// passes takes the derivatives of f's sum, twice.
+func passes(t *testing.T, elems int, f func(x, w *T) *T, inScope, read bool) (got counted) {
+	t.Helper()
+	d := open(t, "cpu:cache=off,compile=off,tune=off")
+	weights := millrace.NormalOn(d, millrace.Float32, 1, 100, 100).MulScalar(0.05)
+	data := millrace.NormalOn(d, millrace.Float32, 2, elems)
+	floats(t, weights)
+	floats(t, data)
+	pass := func(p millrace.Place) *T {
+		x, w := autodiff.Watch(data.To(p)), autodiff.Watch(weights.To(p))
+		loss := f(x, w).Sum()
+		if read {
+			if _, err := millrace.Item[float32](loss); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g, err := autodiff.Grad(loss, x, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return millrace.Concat(0, g[0], g[1].Reshape(-1))
+	}
+	start := d.Stats()
+	for range 2 {
+		collect(t, d)
+		before := d.Stats()
+		var g *T
+		if inScope {
+			d.Scope(func(sc *millrace.Scope) error { g = sc.Keep(pass(sc)); return nil })
+		} else {
+			g = pass(d)
+		}
+		got.bits = floats(t, g)
+		g.Release()
+		got.ops = append(got.ops, d.Stats().Ops-before.Ops)
+	}
+	got.peak = d.Stats().Runtime.PeakBytes - start.LiveBytes
+	return got
+}
+
+// mapped is a chain that ends in a segment of its own, with what it was made of.
+func mapped(t *testing.T, d *millrace.Device) (w, between, loss *T) {
+	t.Helper()
+	x := millrace.UniformOn(d, millrace.Float32, 1, 30000)
+	floats(t, x)
+	w = autodiff.Watch(x)
+	between = w.Exp()
+	loss = between.Sin().Sum()
+	if _, err := millrace.Item[float32](loss); err != nil {
+		t.Fatal(err)
+	}
+	return w, between, loss
+}
+
+// What a derivative needs is in memory until the derivative was taken for the last time. It is
+// virtual then, as it was before there were derivatives, and can still be asked for.
+func TestNeededUntilGrad(t *testing.T) {
+	d := open(t, "cpu:cache=off,compile=off")
+	w, between, loss := mapped(t, d)
+	const size = 4 * 30000
+	live := func(what string, blocks int64) {
+		t.Helper()
+		if got := d.Stats().LiveBytes / size; got != blocks {
+			t.Errorf("%s: %d blocks of memory, want %d", what, got, blocks)
+		}
+	}
+	live("the loss was read", 2)
+	for range 2 {
+		g, err := autodiff.Options{Keep: true}.Grad(loss, w)
+		if err != nil || g[0].Eval() != nil {
+			t.Fatal(err)
+		}
+		live("a derivative that keeps the graph", 3)
+		g[0].Release()
+	}
+	g, err := autodiff.Grad(loss, w)
+	if err != nil || g[0].Eval() != nil {
+		t.Fatal(err)
+	}
+	live("the last derivative", 2)
+	if n := d.Stats().Recomputes; n != 0 {
+		t.Errorf("computed again %d times", n)
+	}
+	got, want := floats(t, between), floats(t, w.Exp())
+	if !slices.Equal(got, want) {
+		t.Error("other bits when it is computed again")
+	}
+	if n := d.Stats().Recomputes; n != 1 {
+		t.Errorf("asked for at last: computed again %d times", n)
+	}
+}
+
+// What the program read, set or took elsewhere stays in memory behind the derivative.
+func TestNeededByTheProgramToo(t *testing.T) {
+	for what, use := range map[string]func(d *millrace.Device, x *T) *T{
+		"read": func(_ *millrace.Device, x *T) *T { x.Eval(); return x },
+		"set": func(d *millrace.Device, x *T) *T {
+			h := millrace.ZerosOn(d, millrace.Float32, 1)
+			h.Set(x)
+			return h
+		},
+		"on another stream": func(d *millrace.Device, x *T) *T { return x.To(d.NewStream()) },
+		"a view": func(d *millrace.Device, x *T) *T {
+			v := x.Reshape(300, 100)
+			v.Eval()
+			return v
+		},
+	} {
+		d := open(t, "cpu:cache=off,compile=off")
+		w, between, loss := mapped(t, d)
+		want := floats(t, w.Exp().Reshape(-1))
+		x := use(d, between)
+		g, err := autodiff.Grad(loss, w)
+		if err != nil || g[0].Eval() != nil {
+			t.Fatal(what, err)
+		}
+		if got := floats(t, x.Reshape(-1)); !slices.Equal(got, want) {
+			t.Errorf("%s: other bits", what)
+		}
+		if n := d.Stats().Recomputes; n != 0 {
+			t.Errorf("%s: computed again %d times", what, n)
+		}
+	}
+}
+
+// A graph that is dropped without a word, or with a scope, gives its memory back.
+func TestNeededByNobody(t *testing.T) {
+	d := open(t, "cpu:cache=off,compile=off")
+	func() { mapped(t, d) }()
+	collect(t, d)
+	if n := d.Stats().LiveBytes; n > 64 { // the loss
+		t.Errorf("%d bytes are left of a graph that nobody has", n)
+	}
+	err := d.Scope(func(sc *millrace.Scope) error {
+		x := millrace.UniformOn(sc, millrace.Float32, 1, 30000)
+		return autodiff.Watch(x).Exp().Sin().Sum().Eval()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := d.Stats().LiveBytes; n > 64 {
+		t.Errorf("%d bytes are left of a scope", n)
+	}
+}
+
+// Checkpoint keeps nothing of its function, however long that is.
+func TestCheckpointOutsideOfScopes(t *testing.T) {
+	d := open(t, "cpu:cache=off,compile=off")
+	const n, size = 5, 4 * 30000
+	w := autodiff.Watch(millrace.UniformOn(d, millrace.Float32, 1, size/4))
+	f := func(in []*T) []*T { return []*T{times(100, in[0], (*T).Sin)} }
+	y := []*T{w}
+	for range n {
+		y = autodiff.Checkpoint(f, y...)
+	}
+	loss := y[0].Sum()
+	if _, err := millrace.Item[float32](loss); err != nil {
+		t.Fatal(err)
+	}
+	collect(t, d)
+	if got := d.Stats().LiveBytes / size; got > n+3 {
+		t.Errorf("%d blocks are in memory for %d checkpoints", got, n)
+	}
+	g, err := autodiff.Grad(loss, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := autodiff.Watch(w)
+	want, err := autodiff.Grad(times(n*100, again, (*T).Sin).Sum(), again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(floats(t, g[0]), floats(t, want[0])) {
+		t.Error("other bits than without checkpoints")
+	}
+}
+
+func floats(t *testing.T, x *T) []float32 {
+	t.Helper()
+	v, err := millrace.Values[float32](x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// collect has the collector find what nobody has any more.
+func collect(t *testing.T, d *millrace.Device) {
+	t.Helper()
+	for range 3 {
+		runtime.GC()
+		time.Sleep(time.Millisecond) // for the cleanup that tells of it
+		if err := d.Sync(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

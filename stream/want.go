@@ -1,0 +1,184 @@
+package stream
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// Of most handles nobody knows whether they will be used again, so results of which more
+// was made are virtual when their segment has run. What a derivative is computed from later
+// is known to be used, and when it was: package autodiff says so. Such a value is lent: it is
+// written where a segment ends, and has a recipe as well. When nobody wants it any more it is
+// virtual, as it would have been.
+
+// want is a handle whose owner will ask for what it named then.
+type want struct{ h, v *Value }
+
+// lease is of a value that is lent.
+type lease struct {
+	by []*Value // the handles of those who want it
+	id int32    // relative id in the recipe's segment
+}
+
+// Want has what h names be in memory when its segment has run, until LetGo ends h.
+func Want(h *Value) {
+	v := h.now()
+	s := v.home
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.taping != nil || s.trial != nil: // all is written there, or nothing
+	case v.state == stPending:
+		s.wanted = append(s.wanted, want{h, v})
+	case v.leased() != nil && h.still(v):
+		v.ext.lease.by = append(v.ext.lease.by, h)
+	}
+}
+
+// Lent reports that what h names is in memory for those who want it only, of whom h may be
+// one: LetGo ends it then, not Drop.
+func (h *Value) Lent() bool {
+	st := h.now().mem.Load()
+	return st != nil && st.Lent
+}
+
+// still reports a handle that was not given up, and names what it did.
+func (h *Value) still(v *Value) bool {
+	at := h.names.Load()
+	return at == v || at == nil && h == v && v.more.Load() != unnamed
+}
+
+// lend has what is wanted when the queue runs written. The lock is held.
+func (s *Stream) lend(end segment.End) {
+	if len(s.wanted) == 0 {
+		return
+	}
+	var nodes []ir.Node
+	left := s.wanted[:0]
+	for _, w := range s.wanted {
+		switch {
+		case w.v.state != stPending || !w.h.still(w.v):
+		case int(w.v.id) >= len(s.q.Slots) || s.q.Slots[w.v.id].H.v != w.v:
+			left = append(left, w) // behind the cut
+		case !end.All && w.v.id != end.ID:
+			if nodes == nil {
+				nodes, _ = s.q.Nodes()
+			}
+			s.lendOne(w, nodes)
+		}
+	}
+	clear(s.wanted[len(left):])
+	s.wanted = left
+}
+
+func (s *Stream) lendOne(w want, nodes []ir.Node) {
+	sl := &s.q.Slots[w.v.id]
+	if sl.Keep || sl.Uses == 0 {
+		return
+	}
+	id, larger := w.v.id, false // than what it is a view of
+	for s.q.Slots[id].Def >= 0 && nodes[s.q.Slots[id].Def].Op.Class() == ir.ClassView {
+		n := &nodes[s.q.Slots[id].Def]
+		id, larger = n.Args[0].ID, larger || n.Op == ir.Expand || n.Op == ir.Window
+	}
+	switch base := &s.q.Slots[id]; {
+	case base.Def < 0, nodes[base.Def].Op == ir.Full: // in memory, or made of nothing
+	case larger:
+		if !base.Keep {
+			s.step(s.q.Mark(ir.Keep, id))
+		}
+	default:
+		if !sl.Lent {
+			s.step(s.q.Lend(w.v.id))
+		}
+		s.work.lent = append(s.work.lent, w)
+	}
+}
+
+// lends gives a value that was written its memory on loan. The lock is held.
+func (v *Value) lends(st *memory.Storage, r *recipe) *memory.Storage {
+	r.live.Add(1)
+	if v.unscoped() {
+		r.watch()
+	}
+	v.ext = &ext{recipe: r, lease: &lease{id: v.id}}
+	return &memory.Storage{Block: st.Block, View: st.View, Lent: true}
+}
+
+// leases notes who wants what was lent. The lock is held.
+func (s *Stream) leases() {
+	for _, w := range s.work.lent {
+		if l := w.v.leased(); l != nil {
+			l.by = append(l.by, w.h)
+		}
+	}
+	clear(s.work.lent)
+	s.work.lent = s.work.lent[:0]
+}
+
+// leased is the lease of a value that is lent, else nil. The lock is held.
+func (v *Value) leased() *lease {
+	if v.state != stReady || v.ext == nil {
+		return nil
+	}
+	return v.ext.lease
+}
+
+// endLease has a value that is lent be in memory to stay: it was asked for. The lock is held.
+func (v *Value) endLease() {
+	if v.leased() != nil {
+		v.ext.recipe.drop()
+		v.ext = nil
+	}
+}
+
+// toStay is endLease for who does not hold the lock.
+func (v *Value) toStay() {
+	if s := v.home; s != nil {
+		s.mu.Lock()
+		v.endLease()
+		s.mu.Unlock()
+	}
+}
+
+// unwanted notes that a handle was given up. With the last one that wanted its value, this
+// gives up its memory.
+func (v *Value) unwanted(h *Value) {
+	s := v.home
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := v.leased()
+	if l == nil {
+		return
+	}
+	i := slices.Index(l.by, h)
+	if i < 0 {
+		return
+	}
+	if l.by = slices.Delete(l.by, i, i+1); len(l.by) > 0 {
+		return
+	}
+	st := v.mem.Load()
+	if s.taping != nil || s.trial != nil || st.Failed() != nil {
+		v.endLease()
+		return
+	}
+	v.mem.Store(nil) // before the buffer has a reader less: see ready
+	if v.queued() {
+		s.watchRead(st.Block)
+		s.q.Slots[v.id].H.v = nil
+		s.step(s.q.Mark(ir.Release, v.id))
+		s.notOwn(len(s.q.Items)-1, true)
+	}
+	v.state, v.ext, v.id = stVirtual, &v.ext.recipe.self, l.id
+	st.ReleaseAs(memory.Handles)
+}

@@ -46,7 +46,7 @@ type Maker interface {
 type Storage struct {
 	*Block
 	View *fusion.View
-	Lent bool // the value whose it is may give it up: who takes it asks that first
+	Lent bool // the value may give the memory up: reading it needs the stream's lock
 }
 
 // Retain adds a reader.

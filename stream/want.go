@@ -8,22 +8,22 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Of most handles nobody knows whether they will be used again, so results of which more
-// was made are virtual when their segment has run. What a derivative is computed from later
-// is known to be used, and when it was: package autodiff says so. Such a value is lent: it is
-// written where a segment ends, and has a recipe as well. When nobody wants it any more it is
-// virtual, as it would have been.
+// The engine does not know whether the program will use a handle again, so a result that was read
+// in its own segment is virtual afterwards. Package autodiff knows which values a derivative will
+// read, and when it has read them. It wants these values. If a segment ends meanwhile, the segment
+// writes them and they are lent: they have memory and a recipe. A lent value becomes virtual when
+// the last handle that wants it is given up.
 
-// want is a handle whose owner will ask for what it named then.
+// want is a handle that wants a value, and that value.
 type want struct{ h, v *Value }
 
-// lease is of a value that is lent.
+// lease is what a lent value has.
 type lease struct {
-	by []*Value // the handles of those who want it
+	by []*Value // the handles that want it
 	id int32    // relative id in the recipe's segment
 }
 
-// Want has what h names be in memory when its segment has run, until LetGo ends h.
+// Want keeps the value that h names in memory after its segment, until LetGo ends h.
 func Want(h *Value) {
 	v := h.now()
 	s := v.home
@@ -41,20 +41,20 @@ func Want(h *Value) {
 	}
 }
 
-// Lent reports that what h names is in memory for those who want it only, of whom h may be
-// one: LetGo ends it then, not Drop.
+// Lent reports that the value of h is lent. If h may want it, LetGo must end h, not Drop.
 func (h *Value) Lent() bool {
 	st := h.now().mem.Load()
 	return st != nil && st.Lent
 }
 
-// still reports a handle that was not given up, and names what it did.
+// still reports that h was not given up and still names v.
 func (h *Value) still(v *Value) bool {
 	at := h.names.Load()
 	return at == v || at == nil && h == v && v.more.Load() != unnamed
 }
 
-// lend has what is wanted when the queue runs written. The lock is held.
+// lend has the queue write the wanted values that it computes. It is called right before the queue
+// runs. The lock is held.
 func (s *Stream) lend(end segment.End) {
 	if len(s.wanted) == 0 {
 		return
@@ -82,13 +82,13 @@ func (s *Stream) lendOne(w want, nodes []ir.Node) {
 	if sl.Keep || sl.Uses == 0 {
 		return
 	}
-	id, larger := w.v.id, false // than what it is a view of
+	id, larger := w.v.id, false // larger: the view has more elements than its base
 	for s.q.Slots[id].Def >= 0 && nodes[s.q.Slots[id].Def].Op.Class() == ir.ClassView {
 		n := &nodes[s.q.Slots[id].Def]
 		id, larger = n.Args[0].ID, larger || n.Op == ir.Expand || n.Op == ir.Window
 	}
 	switch base := &s.q.Slots[id]; {
-	case base.Def < 0, nodes[base.Def].Op == ir.Full: // in memory, or made of nothing
+	case base.Def < 0, nodes[base.Def].Op == ir.Full: // in memory, or cheap
 	case larger:
 		if !base.Keep {
 			s.step(s.q.Mark(ir.Keep, id))
@@ -101,7 +101,7 @@ func (s *Stream) lendOne(w want, nodes []ir.Node) {
 	}
 }
 
-// lends gives a value that was written its memory on loan. The lock is held.
+// lends makes a value lent and returns its memory. The lock is held.
 func (v *Value) lends(st *memory.Storage, r *recipe) *memory.Storage {
 	r.live.Add(1)
 	if v.unscoped() {
@@ -111,7 +111,7 @@ func (v *Value) lends(st *memory.Storage, r *recipe) *memory.Storage {
 	return &memory.Storage{Block: st.Block, View: st.View, Lent: true}
 }
 
-// leases notes who wants what was lent. The lock is held.
+// leases adds the handles that want them to the values just lent. The lock is held.
 func (s *Stream) leases() {
 	for _, w := range s.work.lent {
 		if l := w.v.leased(); l != nil {
@@ -122,7 +122,7 @@ func (s *Stream) leases() {
 	s.work.lent = s.work.lent[:0]
 }
 
-// leased is the lease of a value that is lent, else nil. The lock is held.
+// leased is the lease of a lent value, nil for other values. The lock is held.
 func (v *Value) leased() *lease {
 	if v.state != stReady || v.ext == nil {
 		return nil
@@ -130,7 +130,7 @@ func (v *Value) leased() *lease {
 	return v.ext.lease
 }
 
-// endLease has a value that is lent be in memory to stay: it was asked for. The lock is held.
+// endLease keeps a lent value in memory for good, because the program asked for it. The lock is held.
 func (v *Value) endLease() {
 	if v.leased() != nil {
 		v.ext.recipe.drop()
@@ -138,7 +138,7 @@ func (v *Value) endLease() {
 	}
 }
 
-// toStay is endLease for who does not hold the lock.
+// toStay is endLease without the lock held.
 func (v *Value) toStay() {
 	if s := v.home; s != nil {
 		s.mu.Lock()
@@ -147,8 +147,8 @@ func (v *Value) toStay() {
 	}
 }
 
-// unwanted notes that a handle was given up. With the last one that wanted its value, this
-// gives up its memory.
+// unwanted is called when h, which named v, was given up. If no other handle wants a lent value, the
+// value gives up its memory and becomes virtual.
 func (v *Value) unwanted(h *Value) {
 	s := v.home
 	if s == nil {

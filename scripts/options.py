@@ -5,7 +5,6 @@ python3 scripts/options.py --paths 10000000
 
 import argparse
 import math
-import statistics
 import time
 
 import numpy as np
@@ -46,7 +45,7 @@ def main():
         processor.append(time.process_time() - used)
     for name, (mean, err) in zip(["European", "Asian"], result):
         print(f"{name} {mean:.4f} ± {err:.4f}")
-    print(f"{statistics.median(took[1:]):.3f} s, processor {statistics.median(processor[1:]):.3f} s (medians of {o.rounds})")
+    print(f"{np.median(took[1:]):.3f} s, processor {np.median(processor[1:]):.3f} s (medians of {o.rounds})")
 
 
 if __name__ == "__main__":

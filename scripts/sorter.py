@@ -5,7 +5,6 @@ python3 scripts/sorter.py --steps 500
 
 import argparse
 import math
-import statistics
 import time
 
 import torch
@@ -74,8 +73,8 @@ def main():
         processor.append(time.process_time() - used)
         if i % 50 == 49:
             print(f"step {i + 1:5d}  loss {loss.item():.4f}")
-    print(f"{time.perf_counter() - began:.1f} s, a step {1e3 * statistics.median(took):.2f} ms, "
-          f"processor {1e3 * statistics.median(processor):.2f} ms (medians)")
+    print(f"{time.perf_counter() - began:.1f} s, a step {1e3 * torch.tensor(took).median():.2f} ms, "
+          f"processor {1e3 * torch.tensor(processor).median():.2f} ms (medians)")
     with torch.no_grad():
         x, y = sequences(o.tested, o.length)
         right = (model.eval()(x).argmax(-1) == y).all(-1).float().mean()

@@ -87,7 +87,7 @@ func walkFiles(root string) ([]string, error) {
 	return files, err
 }
 
-// excluded says whether a file lies in a vendor folder or in a nested module.
+// excluded reports whether a file belongs to a vendor folder or a nested module.
 func excluded(root, file string) bool {
 	for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
 		if path.Base(dir) == "vendor" {

@@ -40,6 +40,7 @@ type cost struct {
 	inside  nodeSet // of nodes: computed for the operands of a contraction
 	loose   bool    // a contraction with a result that does not depend on it
 	apart   bool    // its rows are walked by short stretches: see runs
+	anew    bool    // it computes values in several phases: see runs
 	err     error
 }
 
@@ -133,7 +134,7 @@ func (x *explorer) price(g *group) *cost {
 		size.Rows(b.code, w.totals)
 	}
 	c.over = size.Over(x.caps)
-	c.apart = runs.stretches > 0
+	c.apart, c.anew = runs.stretches > 0, runs.anew
 	c.seconds = x.model.seconds(c.bytes, runs.work) + float64(runs.stretches)*x.model.stretch
 	g.cost = c
 	return c

@@ -144,6 +144,7 @@ const cacheRow = 512 << 10
 type runs struct {
 	work  int64 // instructions, all in all
 	loose bool  // see cost
+	anew  bool  // values of rows that fit in no cache are computed in several phases
 	// stretches are those along the innermost dim, of all operands, where an operand
 	// that is put together from interleaved parts makes them shorter than the dim is.
 	stretches int64
@@ -160,7 +161,8 @@ func (r *runs) times(i int) int64 {
 
 // runs counts. A row is worked on in phases: the values that a row op needs
 // come before it, its result and what needs that after it. So a row is read
-// once per phase, from memory where it is too long for the cache.
+// once per phase, from memory where it is too long for the cache. The values of so
+// long a row are computed again in each phase that needs them: the device keeps none.
 func (x *explorer) runs(g *group, b *body, w writes) runs {
 	points := x.maps.elems(g.domain)
 	if g.over < 0 {
@@ -178,23 +180,31 @@ func (x *explorer) runs(g *group, b *body, w writes) runs {
 		}
 	}
 	r := runs{work: int64(len(w.totals)*rowWeights[ir.ClassReduce]) * points}
+	load, need := phasesOf(&k)
+	again := length*int64(ir.Float32.Size()) > cacheRow
 	for i, l := range k.Levels() {
 		n := int64(x.weights.of(b.code, b.code[i]))
-		if l == codegen.Point || b.code[i].Op.Info().RowOp {
+		if rowOp := b.code[i].Op.Info().RowOp; l == codegen.Point || rowOp {
+			if again && !rowOp {
+				phases := int64(max(1, bits.OnesCount32(need[i])))
+				r.anew = r.anew || n > 0 && phases > 1
+				n *= phases
+			}
 			r.work += n * points
 		} else if length > 0 {
 			r.work += n * points / length
 		}
 	}
 	if row > cacheRow {
-		r.load = phasesOf(&k)
+		r.load = load
 	}
 	r.stretches = x.stretches(g, b)
 	return r
 }
 
-// phasesOf gives for every operand the set of phases that read it.
-func phasesOf(k *codegen.Kernel) []uint32 {
+// phasesOf gives for every operand the set of phases that read it, and for every value the
+// set of those that need it.
+func phasesOf(k *codegen.Kernel) (load, need []uint32) {
 	depth := make([]uint, len(k.Body))
 	for i, in := range k.Body {
 		for _, a := range in.Args {
@@ -206,14 +216,14 @@ func phasesOf(k *codegen.Kernel) []uint32 {
 			depth[i] = min(depth[i]+1, 31)
 		}
 	}
-	need := make([]uint32, len(k.Body))
+	need = make([]uint32, len(k.Body))
 	for _, s := range k.Stores {
 		need[s.Value] |= 1 << depth[s.Value]
 	}
 	for _, r := range k.Reduces {
 		need[r.Value] |= 1 << depth[r.Value]
 	}
-	load := make([]uint32, len(k.Operands))
+	load = make([]uint32, len(k.Operands))
 	for i := len(k.Body) - 1; i >= 0; i-- {
 		in := k.Body[i]
 		if in.Op == ir.Load || in.Op == ir.LoadAt {
@@ -229,5 +239,5 @@ func phasesOf(k *codegen.Kernel) []uint32 {
 			}
 		}
 	}
-	return load
+	return load, need
 }

@@ -111,7 +111,7 @@ func (x *explorer) write(t int32) {
 const worthWriting = 8
 
 // writeShared looks for values that several groups compute, or that one group
-// computes at several maps or at more points than the value has elements, and
+// computes at several maps, in several phases, or at more points than the value has elements, and
 // writes them to memory where that is predicted to be faster.
 //
 // Late values are tried first: with a value in memory, what it is made from
@@ -182,7 +182,7 @@ func (x *explorer) candidate(t int32) bool {
 			users++
 			inside = inside || c.inside.has(def)
 			apart = apart || c.apart
-			repeated = repeated || c.again.has(def) || !g.contracts() && x.times(g, t) > x.elems(t)
+			repeated = repeated || c.anew || c.again.has(def) || !g.contracts() && x.times(g, t) > x.elems(t)
 		}
 	}
 	if users <= 1 && !repeated && !inside && !apart {

@@ -55,9 +55,9 @@ type counted struct {
 }
 
 // Outside of scopes a forward pass is cut where the queue is full, or where its loss is read.
-// What its derivative needs is in memory then: it is not computed again. It takes about the
-// memory that the same does in a scope, or that what is needed has: a scope may be one kernel
-// which computes what is light again.
+// The values that its gradient needs are in memory then, and are not computed again. Together they
+// take about the memory that the same program takes in a scope, or the memory of these values if
+// that is more: a scope may be one kernel that recomputes cheap values.
 func TestOutsideOfScopes(t *testing.T) {
 	for _, c := range long {
 		t.Run(c.name, func(t *testing.T) {
@@ -136,8 +136,8 @@ func mapped(t *testing.T, d *millrace.Device) (w, between, loss *T) {
 	return w, between, loss
 }
 
-// What a derivative needs is in memory until the derivative was taken for the last time. It is
-// virtual then, as it was before there were derivatives, and can still be asked for.
+// A value that a gradient needs is in memory until the last Grad that can use it. Then it is
+// virtual again, and can still be read.
 func TestNeededUntilGrad(t *testing.T) {
 	d := open(t, "cpu:cache=off,compile=off")
 	w, between, loss := mapped(t, d)
@@ -174,7 +174,7 @@ func TestNeededUntilGrad(t *testing.T) {
 	}
 }
 
-// What the program read, set or took elsewhere stays in memory behind the derivative.
+// A value that the program read, set or used on another stream stays in memory after Grad.
 func TestNeededByTheProgramToo(t *testing.T) {
 	for what, use := range map[string]func(d *millrace.Device, x *T) *T{
 		"read": func(_ *millrace.Device, x *T) *T { x.Eval(); return x },

@@ -24,7 +24,7 @@ type Slot[H any] struct {
 	DT       ir.DType
 	Released bool // a Release item named it
 	Keep     bool // a Keep item named it: it must be written
-	Lent     bool // a Lend item named it: it is written for as long as somebody wants it
+	Lent     bool // a Lend item named it: it is written, and stays so until its Stream takes it back
 }
 
 // Item is one item of a queue in program order: a node, or a Release or Keep.
@@ -205,7 +205,7 @@ func (q *Queue[H]) Mark(op ir.Op, id int32) *Item {
 	return q.mark(op, 0, id)
 }
 
-// Lend records that a relative id is to be written for as long as somebody wants it. The
+// Lend records that a relative id is to be written, until the stream takes it back. The
 // item is a Keep of another rank, and is the last of its queue but for others of its kind.
 func (q *Queue[H]) Lend(id int32) *Item {
 	q.Slots[id].Lent = true

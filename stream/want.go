@@ -17,7 +17,7 @@ import (
 // want is a handle that wants a value, and that value.
 type want struct{ h, v *Value }
 
-// lease is what a lent value has.
+// lease belongs to a lent value.
 type lease struct {
 	by []*Value // the handles that want it
 	id int32    // relative id in the recipe's segment

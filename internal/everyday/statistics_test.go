@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/numerics/statistics.md")
 
-// dataRow is a line of testdata/statistics.json: see scripts/statistics.py.
+// dataRow is a line of testdata/statistics.json: see scripts/extremes.py.
 type dataRow struct {
 	Row                 string
 	N                   int

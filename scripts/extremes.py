@@ -1,7 +1,7 @@
 """Writes internal/everyday/testdata/statistics.json: what NumPy gives in float64, and PyTorch in
 float32, for statistics of constant, huge, tiny and slowly rising float32 data. It needs numpy and torch.
 
-    python3 scripts/statistics.py          # in the repository's root
+    python3 scripts/extremes.py          # in the repository's root
 
 Of a norm, nine elements from the first to the last are kept. Element i of a row is the float32 nearest to offset + step·i + scale·u, u = ((37·i mod 101) - 50) / 50.
 """

@@ -1,8 +1,7 @@
-// Package stream is the conductor: the only package that sees the whole
-// pipeline. It records ops into per-device streams, tracks who may still read
-// what, and decides with segment when to run. What is then to be done others do:
-// plans finds or makes the plan, exec binds it and runs it, memory has what it is
-// bound to.
+// Package stream coordinates the engine and is the only package that uses the whole pipeline. It
+// records ops into the streams of a device, counts the readers of each value, and decides with
+// package segment when to run a segment. Other packages do the rest: plans finds or makes the
+// plan, exec binds the plan to memory and runs it, and memory provides that memory.
 //
 // Engine part: no compatibility promise; use package millrace.
 package stream

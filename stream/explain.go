@@ -1,9 +1,8 @@
 package stream
 
-// Explain tells how v came to be: the segment that made it, the kernels of its
-// plan with their tier and source, and for each pair of kernels that might
-// have been one, why it is not. It runs what v needs first. The answer is the
-// same whether the plan was found or made.
+// Explain describes how v was computed: its segment, the kernels of the segment's plan with their
+// tier and source, and for each pair of kernels the reason why they were not fused. It first runs
+// the ops that v needs. The answer does not depend on whether the plan was found or made.
 func Explain(v *Value) string {
 	st, err := computed(v, nil, "explain")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// FromHost makes dst a tensor with a copy of data: dense row-major elements as
-// Go holds them.
+// FromHost makes dst a tensor with a copy of data. data has the elements in row-major order,
+// without gaps, in Go's representation.
 func FromHost(dst *Value, p Place, dt ir.DType, shape ir.Shape, data []byte) {
 	s := p.S
 	if err := s.fromHost(dst, p.Scope, dt, shape, data); err != nil {
@@ -43,8 +43,8 @@ func (s *Stream) fromHost(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape,
 	return nil
 }
 
-// room is memory, from where the device has it, for a dense tensor of a shape
-// that was checked. It has one reference.
+// room allocates memory for a dense tensor; from is the source of device memory. The shape was
+// checked. The block has one reader, which is the caller's.
 func (s *Stream) room(from func(int64) (runtime.Buffer, error), dt ir.DType, shape ir.Shape) (*memory.Block, error) {
 	s.mu.Lock()
 	err := s.usable()
@@ -57,7 +57,7 @@ func (s *Stream) room(from func(int64) (runtime.Buffer, error), dt ir.DType, sha
 	}
 	b, err := s.dev.mem.Take(from, s.dev.Bytes(dt, shape), true)
 	if errors.Is(err, runtime.ErrOutOfMemory) {
-		// What the queue holds may be all garbage but for its last results.
+		// The queue may hold a lot of memory that is free once its ops have run.
 		s.mu.Lock()
 		s.flush(segment.End{Reason: segment.ReasonCap, ID: -1}, true)
 		s.unlock()
@@ -66,7 +66,7 @@ func (s *Stream) room(from func(int64) (runtime.Buffer, error), dt ir.DType, sha
 	return b, err
 }
 
-// adopt makes dst the tensor whose elements b holds.
+// adopt makes dst the tensor whose elements b stores.
 func (s *Stream) adopt(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape, b *memory.Block) {
 	s.mu.Lock()
 	dst.home, dst.dt, dst.form, dst.state = s, dt, queue.NewForm(shape), stReady
@@ -77,10 +77,10 @@ func (s *Stream) adopt(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape, b 
 	s.entered(dst, scope)
 }
 
-// Flush runs what v needs and makes it be in memory.
+// Flush runs the ops that v needs, and v is in memory afterwards.
 func Flush(v *Value) error { return FlushContext(context.Background(), v) }
 
-// FlushContext is Flush for a caller who gives up when ctx is done: the work goes on.
+// FlushContext is Flush for a caller that stops waiting when ctx is done. The work continues.
 func FlushContext(ctx context.Context, v *Value) error {
 	home := v.now().home
 	if home == nil {
@@ -97,14 +97,14 @@ func FlushContext(ctx context.Context, v *Value) error {
 	})
 }
 
-// Read copies v's elements into dst, dense and row-major as Go holds them.
+// Read copies v's elements into dst, dense and in row-major order, in Go's representation.
 func Read(v *Value, dst []byte) error {
 	_, err := ReadAs(v, nil, dst)
 	return err
 }
 
-// ReadAs is Read for a dst that was made for what v was found to name. It reports false,
-// and has done nothing, where that is something else now.
+// ReadAs is Read for a dst that was made for the value is. It returns false, and does nothing, if
+// v names another value now.
 func ReadAs(v, is *Value, dst []byte) (bool, error) {
 	st, err := computed(v, is, "read")
 	if err != nil {
@@ -118,8 +118,8 @@ func ReadAs(v, is *Value, dst []byte) (bool, error) {
 	return true, d.ReadDense(dst, st.dt, shape, st.Storage)
 }
 
-// computed is v's memory once what writes it has run, with a reader for the
-// caller. Where v names another value than is, if that is not nil, it is errNotIt.
+// computed waits until v's value is written, and returns its memory with a reader for the caller.
+// If is is not nil and v names another value, the error is errNotIt.
 func computed(v, is *Value, op string) (found, error) {
 	st, err := materialise(v, is, op)
 	if err != nil {
@@ -134,8 +134,8 @@ func computed(v, is *Value, op string) (found, error) {
 	return st, nil
 }
 
-// materialise makes h's value be in memory, or be about to be when submitted work has
-// run, and returns its memory with a reader for the caller.
+// materialise makes sure that h's value is in memory, or will be when the submitted jobs have
+// run. It returns the memory with a reader for the caller.
 func materialise(h, is *Value, op string) (found, error) {
 	v := h.now()
 	if st := v.ready(); st != nil && (is == nil || v == is) {
@@ -183,8 +183,8 @@ func materialise(h, is *Value, op string) (found, error) {
 	return v.found(), nil
 }
 
-// To makes dst h's value on another stream or device: an alias on the same
-// device, a copy through the host on another one.
+// To makes dst h's value on another stream or device. On the same device it is an alias, on
+// another device a copy through the host.
 func To(dst *Value, p Place, h *Value) {
 	s := p.S
 	err := s.to(dst, p.Scope, h)
@@ -236,7 +236,7 @@ func (s *Stream) to(dst *Value, scope *Scope, h *Value) error {
 	return nil
 }
 
-// copyFrom makes dst a copy of what was found on another device.
+// copyFrom makes dst a copy of a value of another device.
 func (s *Stream) copyFrom(dst *Value, scope *Scope, st found) error {
 	defer st.ReleaseRead()
 	dt, shape := st.dt, st.form.Shape

@@ -9,10 +9,9 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Apply records an elementwise op whose dtype follows from its operands. It is
-// Record for nearly every op, and its short way is the one that a hot stream
-// takes: the trie says which op comes next if the program does again what it
-// did, and if it does, all that Record would find out is in that op's key.
+// Apply records an elementwise op whose dtype follows from its operands. It does the same as
+// Record, but has a shortcut for programs that repeat themselves. The trie predicts the next op;
+// if the prediction is right, the key of that op has everything that Record would find out.
 func Apply(dst *Value, op ir.Op, args []Arg) bool {
 	h := args[0].V
 	if h == nil && len(args) > 1 {
@@ -31,13 +30,11 @@ func Apply(dst *Value, op ir.Op, args []Arg) bool {
 	return Record(dst, Place{}, op, ir.Invalid, nil, nil, args)
 }
 
-// again records op if it is the one that the trie predicts, on tensors of the
-// stream that have one shape, and scalars. Else nothing has changed when it
-// returns false. The lock is held.
+// again records op if the trie predicts it and its operands are scalars and tensors of this
+// stream that have one shape. Otherwise it returns false and changes nothing. The lock is held.
 //
-// What it need not ask: a key that is in the trie was legal when it was put
-// there, so the op takes operands of these dtypes, its result has the key's,
-// and the device supports it.
+// A key in the trie was legal when it was added. Therefore again need not check that the op takes
+// operands of these dtypes, that the result has the key's dtype, or that the device supports it.
 func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 	next, key := s.node.Predicted()
 	if next == nil || !key.Plain(op, len(args)) || s.usable() != nil || s.dev.Opts.Lines {
@@ -46,7 +43,7 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 	var form *queue.Form
 	var scope *Scope
 	var vs [3]*Value
-	ids := int32(len(s.q.Slots)) // what is new to the queue gets the next one
+	ids := int32(len(s.q.Slots)) // the next operand that is new to the queue gets this id
 	for i := range args {
 		h := args[i].V
 		if h == nil {
@@ -112,9 +109,9 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 	return true
 }
 
-// hot finds the plan of the queue, and the queue's sizes among those that it ran with
-// lately: then the segment is what it was but for its scalars, and nothing of it need be
-// put together. Else it returns nil, and the plan store goes into it.
+// hot finds the plan of the queue and its recent geometry with the queue's sizes. The segment is
+// then the geometry's segment with other scalars and is not assembled again. It returns nil if
+// there is no such plan or geometry, and the plan store then looks for a plan.
 func (s *Stream) hot(end segment.End) (*plans.Known, *plans.Geometry) {
 	d := s.dev
 	at := d.plans.Trie.Find(s.node, end)
@@ -132,7 +129,7 @@ func (s *Stream) hot(end segment.End) (*plans.Known, *plans.Geometry) {
 		}
 		seg := s.asIn(g)
 		for _, before := range known[:i] {
-			if before.Plan.Check(seg) && before.Suits(seg) { // and has not run with these sizes
+			if before.Plan.Check(seg) && before.Suits(seg) { // and has no geometry with these sizes
 				return nil, nil
 			}
 		}
@@ -147,7 +144,7 @@ func (s *Stream) hot(end segment.End) (*plans.Known, *plans.Geometry) {
 	return nil, nil
 }
 
-// asIn is the queued segment, whose sizes are those of a geometry. It is used again.
+// asIn returns the queued segment, which has the sizes of the geometry. The result is reused.
 func (s *Stream) asIn(g *plans.Geometry) *segment.Segment {
 	seg := &s.work.hot
 	seg.Nodes, seg.Out, seg.Tensors, seg.Scalars = g.Seg.Nodes, g.Seg.Out, g.Seg.Tensors, seg.Scalars[:0]
@@ -157,7 +154,7 @@ func (s *Stream) asIn(g *plans.Geometry) *segment.Segment {
 	return seg
 }
 
-// comesBack reports that the queued tensors are laid out as a geometry of a plan says.
+// comesBack reports that the queued tensors have the shapes, views and attributes of a geometry.
 func (s *Stream) comesBack(m *plans.Memo, g *plans.Geometry) bool {
 	for i, id := range m.Inputs {
 		sl := &s.q.Slots[id]

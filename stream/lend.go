@@ -2,9 +2,10 @@ package stream
 
 import "github.com/millrace-go/millrace/runtime"
 
-// Lend computes v and gives use the device's memory in which its elements lie in
-// row-major order, from element off on. What writes it has been handed to the device.
-// Until use returns nobody writes there again; use does not either.
+// Lend computes v and calls use with the device memory that stores v's elements in row-major
+// order, starting at element off. The work that writes this memory has been submitted to the
+// device. The engine does not write to the memory until use returns, and use must not write to
+// it.
 func Lend(v *Value, use func(dev runtime.Device, b runtime.Buffer, off int64) error) error {
 	st, err := computed(v, nil, "lend")
 	if err != nil {

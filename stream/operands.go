@@ -10,14 +10,14 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// operands are those of one op, as they were found: their handles may name other
-// values since.
+// operands are the operands of one op as they were found. Their handles may name other values
+// now.
 type operands [3]struct {
-	v *Value // of the stream that records
+	v *Value // a value of the recording stream
 	found
 }
 
-// found is an operand of another stream, with a reader for the finder.
+// found is a value in memory, with a reader for the finder.
 type found struct {
 	*memory.Storage
 	kind
@@ -30,8 +30,8 @@ type kind struct {
 	form *queue.Form
 }
 
-// sameAs is an earlier operand with the same handle as operand i, else -1: an op sees one
-// value of a handle.
+// sameAs returns the index of an earlier operand with the same handle as operand i, else -1. An
+// op must see a single value of a handle.
 func sameAs(args []Arg, i int) int {
 	for k := range i {
 		if args[k].V == args[i].V {
@@ -60,7 +60,7 @@ func (o *operands) handOver(home *Stream, args []Arg) (err error) {
 		}
 		switch {
 		case v.home == nil:
-			err = errMoved // to a value that is none: it is told of in the next turn
+			err = errMoved // it has no stream now; the next try reports it
 		case v.home.dev != home.dev:
 			err = errDevices(home.dev.Name(), v.home.dev.Name())
 		default:
@@ -82,7 +82,7 @@ func (o *operands) release() {
 	}
 }
 
-// complete adds to the operands those of the stream itself. The lock is held.
+// complete adds the operands of the stream itself. The lock is held.
 func (s *Stream) complete(o *operands, args []Arg) error {
 	for i := range args {
 		h := args[i].V
@@ -110,7 +110,7 @@ func (s *Stream) complete(o *operands, args []Arg) error {
 	return nil
 }
 
-// readable says whether a value can be an operand. The lock of its home is held.
+// readable returns an error if a value cannot be an operand. The lock of its home is held.
 func (v *Value) readable() error {
 	switch v.state {
 	case stFailed:
@@ -127,11 +127,11 @@ func (v *Value) readable() error {
 	return nil
 }
 
-// handOver makes h's value readable by the stream to: it is in memory or will be when
-// earlier submitted work has run. The result carries a reader for the caller. Where h
-// names another value than is, if that is not nil, the error is errNotIt. The
-// value's stream is cut right after the producing op, a place that depends on the
-// program only. What is in memory needs no lock of its stream.
+// handOver makes h's value readable by stream to: it is in memory, or will be when the submitted
+// jobs have run. The result has a reader for the caller. If is is not nil and h names another
+// value, the error is errNotIt. handOver cuts the value's stream right after the op that computes
+// the value; this place depends on the program only. A value in memory is handed over without the
+// lock of its stream.
 func handOver(h, is *Value, to *Stream) (found, error) {
 	v := h.now()
 	if is == nil || v == is {
@@ -170,7 +170,7 @@ func handOver(h, is *Value, to *Stream) (found, error) {
 	return v.found(), nil
 }
 
-// found is a value that is in memory, with a reader for the caller. The lock is held.
+// found returns a value in memory, with a reader for the caller. The lock is held.
 func (v *Value) found() found {
 	v.endLease()
 	st := v.mem.Load()
@@ -178,7 +178,7 @@ func (v *Value) found() found {
 	return found{st, kind{v.dt, v.form}, v}
 }
 
-// errDevices is of operands on two devices.
+// errDevices returns the error for operands on two devices.
 func errDevices(a, b string) error {
 	if a == b {
 		return fmt.Errorf("%w: operands on two devices that were both opened as %s (every Open makes one, beside the default): move one with To", ir.ErrUnsupported, a)

@@ -8,9 +8,10 @@ import (
 	"github.com/millrace-go/millrace/memory"
 )
 
-// FromReader makes dst a tensor of the elements that r gives: dense, row-major,
-// little-endian, bool in one byte. They go to the device piece by piece. Fewer
-// bytes than the shape needs are io.ErrUnexpectedEOF; no more are read.
+// FromReader makes dst a tensor of the elements that it reads from r: dense, row-major,
+// little-endian, a bool in one byte. The elements are copied to the device piece by piece. If r
+// has fewer bytes than the shape needs, the error is io.ErrUnexpectedEOF. FromReader reads no
+// further bytes of r.
 func FromReader(dst *Value, p Place, dt ir.DType, shape ir.Shape, r io.Reader) error {
 	s := p.S
 	if err := shape.Check(); err != nil {
@@ -28,7 +29,7 @@ func FromReader(dst *Value, p Place, dt ir.DType, shape ir.Shape, r io.Reader) e
 	return nil
 }
 
-// WriteTo writes what FromReader reads: v's elements in row-major order.
+// WriteTo writes v's elements to w in the format that FromReader reads, in row-major order.
 func WriteTo(v *Value, w io.Writer) (int64, error) {
 	st, err := computed(v, nil, "read")
 	if err != nil {

@@ -10,28 +10,29 @@ import (
 	"github.com/millrace-go/millrace/queue"
 )
 
-// Place is where an op without tensor operands goes.
+// Place is the stream and scope of an op that has no tensor operands.
 type Place struct {
 	S     *Stream
 	Scope *Scope // nil: none
 }
 
-// Arg is an operand: a tensor, or where V is nil a scalar, whose bits are in
-// the dtype that ir.ScalarDType gives. Is is what the caller found that V names, if
-// other arguments depend on that.
+// Arg is an operand. It is a tensor, or a scalar if V is nil; a scalar's bits are in the dtype
+// that ir.ScalarDType gives. If other arguments depend on the value of V, Is is the value that
+// the caller found V to name.
 type Arg struct {
 	V    *Value
 	Is   *Value
 	Bits uint64
 }
 
-// Record appends an op. dst is a zero Value. out is the dtype that Cast and
-// creation ops ask for, shape what creation ops, Reshape, Slice and Expand do.
-// It never fails: dst carries what went wrong, with the caller's line. It reports
-// false, and has done nothing, where an operand is not any more what the caller found.
+// Record appends an op. dst is a zero Value. out is the dtype that Cast and creation ops need;
+// shape is the shape that creation ops, Reshape, Slice and Expand need. An error is stored in
+// dst, with the caller's line. Record returns false, and does nothing, if an operand no longer
+// names the value in Arg.Is.
 //
-// The home of the result is p for creation ops, else the first operand's
-// stream that is not its device's default stream, else the default stream.
+// The result belongs to p's stream if the op has no tensor operands. Otherwise it belongs to the
+// first operand's stream that is not its device's default stream, or to the default stream if
+// there is none.
 func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg) bool {
 	for {
 		err := record(dst, p, op, out, shape, attr, args)
@@ -41,11 +42,11 @@ func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *i
 	}
 }
 
-// errMoved says that Set on another goroutine took a handle to another stream than the
-// one whose lock is held. Whoever finds it looks again where the handle is.
+// errMoved means that Set in another goroutine made a handle name a value of another stream than
+// the locked one. The caller tries again with the handle's new stream.
 var errMoved = errors.New("the handle is on another stream by now")
 
-// errNotIt says that a handle names something else than its Arg says.
+// errNotIt means that a handle does not name the value in Arg.Is any more.
 var errNotIt = errors.New("the handle has another value by now")
 
 func record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg) error {
@@ -100,7 +101,7 @@ func record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *i
 	return nil
 }
 
-// failZero makes dst carry the error of operand i, which belongs to no stream.
+// failZero stores the error of operand i, which belongs to no stream, in dst.
 func failZero(dst *Value, p Place, op ir.Op, i int, args []Arg) {
 	if v := args[i].V.now(); v.state == stFailed {
 		failIn(dst, p.S, p.Scope, op.String(), v.ext.err, args)
@@ -109,7 +110,7 @@ func failZero(dst *Value, p Place, op ir.Op, i int, args []Arg) {
 	Fail(dst, p, op.String(), fmt.Errorf("operand %d: %w", i, operror.ErrNoValue), args)
 }
 
-// record does Record's work under the stream's lock.
+// record does the work of Record under the stream's lock.
 func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg, ops *operands) error {
 	err := s.usable()
 	if err == nil {
@@ -121,7 +122,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		dt, form, err = infer(op, attr, out, shape, ops, args)
 	}
 	if err == nil {
-		err = s.supported(dt) // it has those of the operands
+		err = s.supported(dt) // the operands' dtypes are supported already
 	}
 	if err != nil {
 		ops.release()
@@ -137,15 +138,15 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		}
 	}
 
-	// What is computed again comes first, as it appends ops of its own, then the
-	// operands that are new to the queue, right before the op that reads them.
+	// Values to recompute come first, because they append ops. The operands that are new to the
+	// queue come next, right before the op that reads them.
 	for i := range args {
 		if v := ops[i].v; v != nil && v.state == stVirtual {
 			s.replay(v)
 		}
 	}
 	var ids [3]int32
-	tensor := dt // dtype of the tensor operands, a mask apart
+	tensor := dt // dtype of the tensor operands, except a mask's
 	for i := range args {
 		if args[i].V == nil {
 			continue
@@ -180,8 +181,8 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	return nil
 }
 
-// push appends a node: it is recorded, weighed and matched. It returns the
-// result's relative id. The lock is held.
+// push appends a node to the queue, adds its weight, and steps down the trie. It returns the
+// relative id of the result. The lock is held.
 func (s *Stream) push(n *ir.Node, form *queue.Form, h held) int32 {
 	for _, a := range n.Args[:n.NArgs] {
 		if !a.Scalar {
@@ -194,8 +195,8 @@ func (s *Stream) push(n *ir.Node, form *queue.Form, h held) int32 {
 	return e.Slot
 }
 
-// noteLine remembers where the last node was recorded: for ops no plan is known
-// of, so that a plan can name the lines of its ops when it fails later.
+// noteLine stores the source line of the last node. It is needed for ops without a known plan: if
+// the plan fails later, the error names the lines of its ops.
 func (s *Stream) noteLine(line string) {
 	for len(s.lines) < s.q.Len() {
 		s.lines = append(s.lines, "")
@@ -203,8 +204,8 @@ func (s *Stream) noteLine(line string) {
 	s.lines[s.q.Len()-1] = line
 }
 
-// infer is ir.Infer behind a path for what is nearly every op: elementwise, on
-// operands of one dtype and one shape.
+// infer is ir.Infer with a shortcut for the most frequent ops: elementwise ones whose operands
+// have one dtype and one shape.
 func infer(op ir.Op, attr *ir.Attr, out ir.DType, shape ir.Shape, ops *operands, args []Arg) (ir.DType, *queue.Form, error) {
 	info := op.Info()
 	if info.Class == ir.ClassElementwise && (info.Out == ir.OutSame || info.Out == ir.OutBool) && len(args) == info.Arity {
@@ -238,7 +239,7 @@ func infer(op ir.Op, attr *ir.Attr, out ir.DType, shape ir.Shape, ops *operands,
 	if err != nil {
 		return dt, nil, err
 	}
-	for i := range args { // ir.Infer hands back an operand's shape where that is the result's
+	for i := range args { // ir.Infer returns an operand's shape if the result has the same
 		if k := &ops[i].kind; k.form != nil && sameSlice(k.form.Shape, result) {
 			return dt, k.form, nil
 		}
@@ -250,7 +251,7 @@ func sameSlice(a, b ir.Shape) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// supported reports a dtype the device does not have.
+// supported returns an error if the device does not have the dtype.
 func (s *Stream) supported(dt ir.DType) error {
 	if s.dev.Caps.DTypes.Has(dt) {
 		return nil
@@ -258,7 +259,7 @@ func (s *Stream) supported(dt ir.DType) error {
 	return fmt.Errorf("%w: %s has no %s", ir.ErrUnsupported, s.dev.Name(), dt)
 }
 
-// Fail makes dst carry an error that the public package found itself.
+// Fail stores in dst an error that the public package found.
 func Fail(dst *Value, p Place, op string, err error, args []Arg) {
 	home, scope := p.S, p.Scope
 	for _, a := range args {
@@ -273,8 +274,8 @@ func Fail(dst *Value, p Place, op string, err error, args []Arg) {
 	failIn(dst, home, scope, op, err, args)
 }
 
-// failIn makes dst carry err: as it is where it came from an operand, which
-// keeps the first cause, else as a new OpError that the stream reports.
+// failIn stores err in dst. An error that came from an operand is stored as it is and so keeps
+// its first cause. Another error becomes a new OpError, which the stream reports.
 func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args []Arg) {
 	if at := new(trialError); errors.As(err, &at) {
 		home = at.s
@@ -284,7 +285,7 @@ func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args [
 		e = newOpError(op, err, args)
 	}
 	dst.home, dst.state, dst.ext = home, stFailed, &ext{err: e}
-	if scope != nil { // descendants of it stay in the scope, and what Set may give it
+	if scope != nil { // dst's descendants stay in the scope, and so do values that Set gives it
 		dst.born = scope
 		scope.home.mu.Lock()
 		scope.adopt(dst)
@@ -296,13 +297,13 @@ func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args [
 	}
 }
 
-// ext is what few values have.
+// ext has the fields that few values need.
 type ext struct {
 	err    *operror.Error // stFailed
-	recipe *recipe        // stVirtual, or lent; shared by values with the same leaves
+	recipe *recipe        // stVirtual, or lent; values with the same leaves share it
 	lease  *lease         // lent
-	where  operror.Site   // stReleased: who called Release
-	scope  *Scope         // stReleased: whose end released it
+	where  operror.Site   // stReleased: the place of the call of Release
+	scope  *Scope         // stReleased: the scope whose end released the value
 }
 
 func (x *ext) releasedErr() error {
@@ -318,7 +319,7 @@ func (x *ext) releasedErr() error {
 	return fmt.Errorf("%w, released by the library", operror.ErrReleased)
 }
 
-// itemOf is the item that made a pending relative id.
+// itemOf returns the index of the item that made a pending relative id.
 func (s *Stream) itemOf(id int32) int {
 	for i := len(s.q.Items) - 1; i >= 0; i-- {
 		if e := &s.q.Items[i]; e.Node >= 0 && e.Slot == id {

@@ -6,11 +6,11 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// releases are what some released values point at, by a hash of who released them: a
-// program releases at few places over and over, and need not allocate each time.
+// releases caches what released values point at, by a hash of the releasing call stack. A program
+// releases values at few places again and again, and so needs no allocation for most releases.
 var releases [64]atomic.Pointer[ext]
 
-// releasedHere says that the callers of the function that calls it released a value.
+// releasedHere returns a record of the call stack of its caller, which released a value.
 func releasedHere() *ext {
 	at := operror.Here()
 	h := at[0]

@@ -10,19 +10,19 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Scope owns tensors by descent: what was created on it, and every result one
-// of whose operands it owns, unless an inner scope owns an operand too. When
-// it closes, what it still owns is released. Its home's lock guards it, so that
-// an op there, as most are, takes no other.
+// Scope owns tensors by descent: the tensors created on it, and every result with an operand that
+// the scope owns, unless an inner scope owns another operand. At its end it releases the tensors
+// that it still owns. The lock of its home guards it, because most of its ops are on that stream
+// and so need no second lock.
 type Scope struct {
-	home  *Stream // also of the scopes around it
+	home  *Stream // also the home of the outer scopes
 	outer *Scope
 	depth int
-	where operror.Site // who opened it
+	where operror.Site // where it was opened
 
 	owned  []*Value
 	closed bool
-	room   [32]*Value // where owned starts: steps are often short
+	room   [32]*Value // first memory of owned, because steps are often short
 }
 
 // OpenScope opens a scope on the stream.
@@ -36,7 +36,7 @@ func (sc *Scope) Inner() *Scope {
 	return &Scope{home: sc.home, outer: sc, depth: sc.depth + 1, where: operror.Here()}
 }
 
-// Ended is the error of who makes something on a scope whose end has been, else nil.
+// Ended returns an error if the scope has ended, and nil otherwise.
 func (sc *Scope) Ended() error {
 	sc.home.mu.Lock()
 	defer sc.home.mu.Unlock()
@@ -46,10 +46,10 @@ func (sc *Scope) Ended() error {
 	return fmt.Errorf("%w: the scope opened at %s has ended", runtime.ErrClosed, sc.where)
 }
 
-// Home is the stream that creation ops on the scope go to.
+// Home returns the stream of creation ops on the scope.
 func (sc *Scope) Home() *Stream { return sc.home }
 
-// outwards is the scope n steps further out, nil for none.
+// outwards returns the scope n steps further out, nil if there is none.
 func (sc *Scope) outwards(n uint32) *Scope {
 	for ; n > 0 && sc != nil; n-- {
 		sc = sc.outer
@@ -61,8 +61,8 @@ func deeper(a, b *Scope) bool {
 	return a != nil && (b == nil || a.depth > b.depth)
 }
 
-// adopt makes v, which says that the scope owns it, one of those that its end
-// releases. A scope that is closed already passes it on. The lock is held.
+// adopt adds v, whose fields already name the scope, to the values that the scope's end releases.
+// A closed scope passes v on to the next outer scope. The lock is held.
 func (sc *Scope) adopt(v *Value) {
 	for sc.closed {
 		if !v.leave(sc) || sc.outer == nil {
@@ -76,7 +76,7 @@ func (sc *Scope) adopt(v *Value) {
 	sc.owned = append(sc.owned, v)
 }
 
-// makeRoom forgets what the scope no longer owns before the list grows: a scope
+// makeRoom removes values that the scope no longer owns before the list grows, because a scope
 // may last as long as the program.
 func (sc *Scope) makeRoom() {
 	n := len(sc.owned)
@@ -85,15 +85,15 @@ func (sc *Scope) makeRoom() {
 		return
 	}
 	sc.owned = slices.DeleteFunc(sc.owned, func(v *Value) bool { return v.owner() != sc })
-	if was := sc.owned; len(was) > n/2 { // else it is looked through too often
+	if was := sc.owned; len(was) > n/2 { // otherwise the next search would come too soon
 		sc.owned = slices.Grow(was, n)
-		clear(was) // the scope's room is there as long as the scope, and would keep alive what leaves it
+		clear(was) // owned may start in sc.room, which would keep these values alive
 	}
 }
 
-// enter makes a new value of the stream a scope's, if there is one. The
-// stream's lock is held: where the scope's home is another stream, whose lock
-// must not be taken now, it is done by entered after the unlock.
+// enter adds a new value of the stream to a scope, if sc is not nil. The stream's lock is held.
+// If the scope's home is another stream, whose lock must not be taken now, the caller calls
+// entered after the unlock.
 func (s *Stream) enter(v *Value, sc *Scope) {
 	if sc == nil {
 		return
@@ -104,10 +104,9 @@ func (s *Stream) enter(v *Value, sc *Scope) {
 	}
 }
 
-// enterReady is enter for a value that is in memory, of which the collector is to
-// tell where no scope owns it. It is asked for under the lock that enter needs:
-// without it a scope that ends meanwhile may have given the memory back, and then
-// the collector would do so once more.
+// enterReady is enter for a value in memory. If no scope owns the value, it makes the collector
+// report the value's death. It decides that under the same lock as enter. Otherwise a scope that
+// ends in between could release the memory, and the collector would release it a second time.
 func (s *Stream) enterReady(v *Value, sc *Scope, of *Value) {
 	s.came(v, false, of)
 	s.enter(v, sc)
@@ -123,7 +122,7 @@ func (s *Stream) entered(v *Value, sc *Scope) {
 	sc.home.mu.Lock()
 	sc.adopt(v)
 	sc.home.mu.Unlock()
-	if v.owner() == nil { // all closed
+	if v.owner() == nil { // all scopes are closed
 		s.mu.Lock()
 		s.watch(v)
 		s.mu.Unlock()
@@ -156,15 +155,15 @@ func (sc *Scope) Keep(v *Value) {
 	}
 }
 
-// Close releases what the scope owns, in the order it was made. The end of one that is in
-// no other may be the end of a segment.
+// Close releases the tensors that the scope owns, in the order in which they were made. The end
+// of a scope without an outer scope may end a segment.
 func (sc *Scope) Close() {
 	sc.home.mu.Lock()
 	owned, again := sc.owned, sc.closed
 	sc.owned, sc.closed = nil, true
 	sc.home.mu.Unlock()
 	by := &ext{scope: sc}
-	var at *Stream // whose lock is held
+	var at *Stream // the stream whose lock is held
 	take := func(s *Stream) {
 		if at != nil {
 			at.still = false
@@ -173,10 +172,10 @@ func (sc *Scope) Close() {
 		}
 		at = s
 		at.mu.Lock()
-		at.still = true // until all is released that is not needed any more
+		at.still = true // no cuts until all tensors of the scope are released
 	}
 	for _, h := range owned {
-		if h.owner() != sc { // it was released before, and may have been given another value
+		if h.owner() != sc { // it was released before, and Set may have given it another value
 			continue
 		}
 		v := h.giveUp(by)
@@ -200,18 +199,18 @@ func (sc *Scope) Close() {
 		at.maybeCut()
 		at.unlock()
 	}
-	clear(sc.room[:]) // released handles point at the scope, not it at them
+	clear(sc.room[:]) // released handles refer to the scope; the scope must not refer to them
 }
 
-// Release gives a value up. Its memory returns to the pool when nothing else
-// reads it; later use of the handle is ErrReleased.
+// Release gives a value up. Its memory returns to the pool when it has no other reader. Later use
+// of the handle is ErrReleased.
 func Release(v *Value) { v.release(releasedHere()) }
 
-// Drop is Release of a value that nobody else has: a step of an op that is made
-// of several. Where that was, which takes longer to find out than the rest,
-// nobody will ask.
+// Drop is Release for a value that the program cannot name, such as a step of a composite op. It
+// does not record the source line: the program cannot ask for it, and finding it takes longer
+// than the rest.
 func Drop(v *Value) {
-	if at := v.names.Load(); at != nil && v.home == nil && v.state == stNone { // of Same, as nearly all are
+	if at := v.names.Load(); at != nil && v.home == nil && v.state == stNone { // most handles that Same made
 		if v.names.CompareAndSwap(at, &noMore) {
 			at.end(&dropped)
 		}
@@ -220,22 +219,22 @@ func Drop(v *Value) {
 	v.release(&dropped)
 }
 
-// Give is Drop of a value that its owner gave to a Recording.
+// Give is Drop for a value that its owner gave to a Recording.
 func Give(v *Value) { v.release(&given) }
 
 var dropped, given ext
 
-// noMore is what the handle of a call names behind it.
+// noMore is the value that a handle of Same names after Drop.
 var noMore = Value{state: stReleased, ext: &dropped}
 
 func init() { noMore.more.Store(unnamed) }
 
-// drop ends a value that no handle names any more; by says who gave it up. The lock is
+// drop ends a value that no handle names any more. by tells how it was given up. The lock is
 // held.
 func (s *Stream) drop(v *Value, by *ext) {
 	was, recipe := v.state, v.ext
 	if was == stFailed || was == stReleased {
-		return // those keep telling why
+		return // they keep the reason
 	}
 	v.state, v.ext = stReleased, by
 	switch was {
@@ -246,8 +245,8 @@ func (s *Stream) drop(v *Value, by *ext) {
 			recipe.recipe.drop()
 		}
 		b := v.mem.Load().Block
-		v.mem.Store(nil)     // before the buffer has a reader less: see ready
-		queued := v.queued() // the queue is still its reader
+		v.mem.Store(nil)     // before the block loses a reader: see ready
+		queued := v.queued() // the queue is still a reader of it
 		if queued {
 			s.watchRead(b)
 		}
@@ -263,14 +262,14 @@ func (s *Stream) drop(v *Value, by *ext) {
 // mark records a Release or Keep item for a relative id. The lock is held.
 func (s *Stream) mark(op ir.Op, id int32) {
 	if op == ir.Release {
-		s.q.Slots[id].H.v = nil // nobody can ask for it any more
+		s.q.Slots[id].H.v = nil // the program cannot request it any more
 	}
 	s.step(s.q.Mark(op, id))
 	s.maybeCut()
 }
 
-// watch lets the collector tell when a value that no scope owns dies. The lock
-// is held, or the value is not shared yet.
+// watch makes the collector report the death of a value that no scope owns. The lock is held, or
+// the value is not shared yet.
 func (s *Stream) watch(v *Value) {
 	switch v.state {
 	case stReady:

@@ -1,40 +1,42 @@
 package stream
 
-// Marks are what a program that follows ops on tensors (package autodiff) has written on
-// handles and values. The engine only keeps them: they lie where a Value has a byte to
-// spare, so that a program without derivatives pays one comparison per operand.
+// Marks are notes on handles and values for a program that follows ops on tensors (package
+// autodiff). The engine only keeps them. They use a spare byte of Value, so a program without
+// derivatives pays one comparison per operand.
 type Marks uint8
 
 const (
-	// MarkLeaf is of a handle: ops on it are followed, whatever value Set gives it.
+	// MarkLeaf is on a handle: ops on it are followed, whatever value Set gives it.
 	MarkLeaf Marks = 1 << iota
-	// MarkPlain is of a handle: ops on it are not followed, whatever its value says.
+	// MarkPlain is on a handle: ops on it are not followed, whatever marks its value has.
 	MarkPlain
-	// MarkFollowed is of a value: ops on handles that name it are followed.
+	// MarkFollowed is on a value: ops on handles that name it are followed.
 	MarkFollowed
-	// MarkRoom is of a value: there is room for more behind it, and results of ops on
-	// it get room as well.
+	// MarkRoom is on a value: its allocation has room for more data behind the Value, and results
+	// of ops on it get such room too.
 	MarkRoom
-	// MarkSigned is of a value with room: there is room for a signature as well.
+	// MarkSigned is on a value with MarkRoom: the room is large enough for a signature.
 	MarkSigned
 
 	ofHandle = MarkLeaf | MarkPlain
 )
 
-// Marks of a handle, and of the value that it names.
+// Marks returns the marks of a handle and of the value that it names.
 func (h *Value) Marks() Marks { return h.marks&ofHandle | h.now().marks&^ofHandle }
 
-// Mark adds marks to a handle, or to the value in its place, that nobody else has yet.
+// Mark adds marks to a handle or to the value in the same Value. Other goroutines must not have
+// it yet.
 func (h *Value) Mark(m Marks) { h.marks |= m }
 
-// Second makes dst, a zero Value, one more handle of what h names, in the scope that
-// owns h: the value lasts until both are given up. Nothing is run for it.
+// Second makes dst, a zero Value, one more handle of the value that h names, in the scope that
+// owns h. The value lasts until both handles are given up. Second runs nothing.
 func Second(dst, h *Value) {
 	Same(dst, h)
 	Adopt(dst)
 }
 
-// Adopt makes a handle of Same last: the scope that it is in ends it, as it does others.
+// Adopt gives a handle that Same made to its scope. The scope's end then releases it, like its
+// other handles.
 func Adopt(h *Value) {
 	v := h.now()
 	if v.home != nil {
@@ -52,8 +54,8 @@ func Adopt(h *Value) {
 	}
 }
 
-// LetGo gives up a handle that Second made, or that wants its value. Nobody asks later
-// where that was.
+// LetGo gives up a handle that Second made, or a handle that wants its value. It does not record
+// where that happened.
 func LetGo(h *Value) {
 	v := h.now()
 	if last := h.giveUp(&dropped); last != nil {
@@ -63,12 +65,13 @@ func LetGo(h *Value) {
 	}
 }
 
-// PlaceOf is where what belongs to a tensor goes: its stream, and the scope that owns it.
+// PlaceOf returns the place for results that belong to a tensor: the tensor's stream and the
+// scope that owns it.
 func PlaceOf(h *Value) Place { return Place{S: h.Home(), Scope: h.owner()} }
 
-// Beside is PlaceOf of an op's result that is made in another way than by recording it: of
-// the operands' scopes the innermost, of their streams the first that is not the device's
-// default one. There is none for operands on two devices.
+// Beside returns the place of an op's result, for results that are not made by recording the op.
+// It has the innermost of the operands' scopes, and the first of their streams that is not the
+// device's default one. It returns false for operands on two devices.
 func Beside(hs ...*Value) (Place, bool) {
 	var p Place
 	for _, h := range hs {

@@ -6,15 +6,15 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// Set makes t name u's value, which both have from then on, and gives up what t
-// named. Others never see t without a value.
+// Set makes t name u's value, so that both handles name it, and gives up the value that t named.
+// Other goroutines never see t without a value.
 func Set(t, u *Value) {
 	v, held := u.hold()
 	if !held || v.home == nil && v.state == stNone {
 		v = v.after("set", t)
 	}
 	if s := v.home; s != nil && s.trial != nil && t.now().home != s {
-		s.trial.broken.Store(true) // what never runs is no value for others
+		s.trial.broken.Store(true) // a trial's value is never computed and is useless outside of it
 		v.end(&dropped)
 		return
 	}
@@ -23,25 +23,25 @@ func Set(t, u *Value) {
 		v.strays()
 	}
 	v.stays()
-	if old == nil { // as it was
+	if old == nil { // t named v already
 		old = v
 	}
 	noteSet(t, old, v)
 	old.end(&dropped)
 }
 
-// Same makes dst another handle of what h names, in h's scope: whoever looks at an
-// operand several times does so through one, and Drop ends it.
+// Same makes dst another handle of the value that h names, in h's scope. An op that looks at an
+// operand several times does so through one such handle. Drop ends it.
 func Same(dst, h *Value) {
 	dst.born = h.born
 	dst.out.Store(h.out.Load())
 	dst.marks = h.marks & ofHandle
-	v, _ := h.hold() // not held: nor does Drop let it go
+	v, _ := h.hold() // if the value was not held, Drop does not let it go either
 	dst.names.Store(v)
 }
 
-// name has a handle name a value that is held for it. It returns what it named, which
-// the caller ends the hold on, or nil where that is the same.
+// name makes a handle name a value on which the caller has a hold for it. It returns the value
+// that h named before, whose hold the caller must end, or nil if h named v already.
 func (h *Value) name(v *Value) *Value {
 	for {
 		at := h.names.Load()
@@ -58,15 +58,15 @@ func (h *Value) name(v *Value) *Value {
 	}
 }
 
-// after is a value for handles that are given one which its last handle gave up, or
-// that never was one: it carries the error of who uses that.
+// after makes a value for a handle that is set to a released value or to one that never existed.
+// The new value has the error of that use.
 func (v *Value) after(op string, t *Value) *Value {
 	err := error(operror.ErrNoValue)
 	home := t.now().home
 	if v.home != nil {
 		home = v.home
 		home.mu.Lock()
-		if err = v.readable(); err == nil { // its last handle is about to say so
+		if err = v.readable(); err == nil { // its last handle is about to release it
 			err = fmt.Errorf("%w", operror.ErrReleased)
 		}
 		home.mu.Unlock()
@@ -76,8 +76,8 @@ func (v *Value) after(op string, t *Value) *Value {
 	return f
 }
 
-// strays notes that a handle in no scope has the value, so that the collector is to
-// tell when nobody has it any more.
+// strays notes that a handle in no scope names the value. The collector then has to report when
+// the value dies.
 func (v *Value) strays() {
 	s := v.home
 	if s == nil {
@@ -89,8 +89,8 @@ func (v *Value) strays() {
 	s.mu.Unlock()
 }
 
-// stays notes that a program set a handle to the value, as it does with what it comes back
-// to: see keepSet.
+// stays notes that the program set a handle to the value and so will probably read it: see
+// keepSet.
 func (v *Value) stays() {
 	s := v.home
 	if s == nil {
@@ -104,9 +104,10 @@ func (v *Value) stays() {
 	s.mu.Unlock()
 }
 
-// keepSet has what handles are set to written, however much was made of it first, if they
-// still are when the queue runs. Nobody releases the temporary handle of what a weight is
-// set to, so that only the number of handles tells the last of several. The lock is held.
+// keepSet makes the queue write the values to which handles were set, even if ops of the queue
+// read them, provided that a handle still names them when the queue runs. A program does not
+// release the temporary handle of a weight's new value. The number of handles therefore shows
+// which of several values is the last one. The lock is held.
 func (s *Stream) keepSet() {
 	if len(s.stay) == 0 {
 		return
@@ -125,18 +126,18 @@ func (s *Stream) keepSet() {
 	s.stay = left
 }
 
-// unscoped reports that the end of no scope is sure to release the value.
+// unscoped reports that perhaps no scope's end will release the value.
 func (v *Value) unscoped() bool { return v.stray || v.owner() == nil }
 
-// end is the end of a handle's hold on a value; by says who gave it up, for who uses
-// the handle in the same place.
+// end ends a handle's hold on a value. by tells later users of the handle in the same Value how
+// it was given up.
 func (v *Value) end(by *ext) {
 	if v.letGo() && v.home != nil {
 		v.ended(by)
 	}
 }
 
-// ended is the end of a value that no handle names any more.
+// ended ends a value that no handle names any more.
 func (v *Value) ended(by *ext) {
 	s := v.home
 	s.mu.Lock()
@@ -144,8 +145,8 @@ func (v *Value) ended(by *ext) {
 	s.drop(v, by)
 }
 
-// giveUp ends a handle. It returns the value that nobody has any more by that, which
-// is to be dropped.
+// giveUp ends a handle. If that was the value's last handle, it returns the value, which the
+// caller must drop.
 func (h *Value) giveUp(by *ext) *Value {
 	if v := h.now(); v.home == nil && v.state == stNone {
 		return nil
@@ -160,7 +161,7 @@ func (h *Value) giveUp(by *ext) *Value {
 		last := at == nil && v.more.CompareAndSwap(0, unnamed)
 		if !last {
 			if v.more.Load() == unnamed {
-				return nil // somebody did before
+				return nil // it was given up before
 			}
 			gone := &Value{home: v.home, form: v.form, dt: v.dt, state: stReleased, ext: by}
 			gone.more.Store(unnamed)
@@ -176,7 +177,7 @@ func (h *Value) giveUp(by *ext) *Value {
 	}
 }
 
-// release is giveUp, and the end of what nobody has any more.
+// release calls giveUp and ends the value if no handle names it any more.
 func (h *Value) release(by *ext) {
 	if v := h.giveUp(by); v != nil {
 		v.ended(by)

@@ -8,18 +8,17 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Shares reports that tensors of the device can lie in Go's memory: see Share.
+// Shares reports that tensors of the device can use memory of Go's heap: see Share.
 func (d *Device) Shares(dt ir.DType) bool {
 	_, ok := d.Driver.(runtime.Sharer)
 	return ok && d.Caps.DTypes.Has(dt) && d.Caps.ElemSize[dt] == dt.Size()
 }
 
-// Share makes dst a tensor of zeros in memory of Go's heap, and returns that: its
-// elements in row-major order, to be read and written. The engine knows nothing
-// of writes. Whoever does so sees to it that nothing that was recorded with the
-// tensor is still to run, that no result is virtual or an alias of it, and
-// that no op of it was recorded as a view. The memory is there for as long as
-// anybody holds the slice, and once dst is released a result may lie there.
+// Share makes dst a tensor of zeros in memory of Go's heap. It returns that memory, which has the
+// elements in row-major order and may be read and written. The engine does not notice writes. The
+// writer must make sure that all ops recorded with the tensor have run, that no result is virtual
+// or an alias of the tensor, and that no op of it was recorded as a view. The memory exists as
+// long as the slice is referenced. After dst is released, a result may use the memory.
 func Share(dst *Value, p Place, dt ir.DType, shape ir.Shape) ([]byte, error) {
 	s := p.S
 	data, err := s.share(dst, p.Scope, dt, shape)
@@ -46,11 +45,10 @@ func (s *Stream) share(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape) ([
 	return data, nil
 }
 
-// Shared is the memory of a tensor that lies in memory which Share made: that
-// tensor, or a result that came to lie there when it was given away, or an alias
-// of either. It is nil for tensors that lie elsewhere, or not yet. alone says that
-// no other handle is of that memory, and that it is the tensor's elements in
-// row-major order.
+// Shared returns the memory of a tensor, if Share made that memory: the tensor of Share, a result
+// that took over its memory, or an alias of either. It returns nil for tensors that are stored
+// elsewhere or not yet in memory. alone reports that no other handle uses the memory, and that it
+// has exactly the tensor's elements in row-major order.
 func Shared(h *Value) (data []byte, alone bool) {
 	v := h.lock()
 	s := v.home

@@ -16,81 +16,81 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Stream is a sequence of ops on one device. It is safe for concurrent use;
-// ops of one goroutine stay in order.
+// Stream is a sequence of ops on one device. It is safe for concurrent use. The ops of one
+// goroutine stay in order.
 type Stream struct {
 	dev  *Device
 	caps *runtime.Caps // of the device
 	num  uint64
-	lane *lane.Lane // runs what was flushed
+	lane *lane.Lane // runs the flushed segments
 
-	mu      sync.Mutex // never held while another stream's is taken
+	mu      sync.Mutex // no other stream's lock is taken while this one is held
 	q       queue.Queue[held]
-	node    *segment.Node[queue.Key, *plans.Known] // where the queue stands in the trie
-	weight  int64                                  // bytes the queue will hold when it runs, about
-	extra   int                                    // items that are not the program's own
-	redone  int                                    // of these, nodes
-	soft    int                                    // items from which a cut is looked for
-	stepOps int                                    // ops of a step at most
-	budget  int64                                  // weight above which one is looked for earlier
+	node    *segment.Node[queue.Key, *plans.Known] // the queue's position in the trie
+	weight  int64                                  // approximate bytes that the queue holds when it runs
+	extra   int                                    // items that the engine added, such as recomputed ops
+	redone  int                                    // the nodes among the extra items
+	soft    int                                    // number of items from which a cut is considered
+	stepOps int                                    // largest number of ops in a step
+	budget  int64                                  // weight above which a cut is considered earlier
 	alien   map[*memory.Storage]int32              // operands without a handle on this stream
-	lines   []string                               // where nodes were recorded, as far as known
-	stay    []*Value                               // pending ones that a handle was set to
-	wanted  []want                                 // pending ones: see Want
-	still   bool                                   // no cuts, for a while
-	scopes  atomic.Int32                           // that are open and in no other
-	whole   atomic.Int32                           // ops of the program that are being recorded as several: see Whole
+	lines   []string                               // source lines of the nodes, where known
+	stay    []*Value                               // pending values that a handle was set to
+	wanted  []want                                 // pending values that a handle wants: see Want
+	still   bool                                   // the stream is not cut while this is set
+	scopes  atomic.Int32                           // open scopes that have no outer scope
+	whole   atomic.Int32                           // ops in progress that consist of several ops: see Whole
 	closed  atomic.Bool
-	work    scratch // reused by flushes
+	work    scratch // buffers that flushes reuse
 	bind    exec.Binder
-	due     uint64  // what who gives the lock up waits for: see unlock
-	taping  *Taping // nil: what is recorded is not kept
-	trial   *Trial  // nil: what is recorded runs
+	due     uint64  // number of the job for which unlock waits, 0 for none
+	taping  *Taping // nil unless a tape is being recorded
+	trial   *Trial  // nil unless the stream belongs to a Trial, which runs nothing
 
-	bindings  atomic.Int32 // runs of which write over what values of the stream are: see Binding
+	bindings  atomic.Int32 // Bindings whose runs overwrite values of this stream: see Binding
 	onTape    atomic.Bool  // taping is not nil
-	elsewhere atomic.Bool  // and an operand was computed on another stream meanwhile
+	elsewhere atomic.Bool  // an operand was computed on another stream during the taping
 
 	faults operror.List
 }
 
-// scratch is what a flush needs of its own.
+// scratch is the working memory of a flush.
 type scratch struct {
 	seg     segment.Segment
-	hot     segment.Segment // where the sizes are known: but for its scalars the geometry's
+	hot     segment.Segment // a segment of known sizes: a geometry's, with other scalars
 	query   plans.Query
-	recipes []*recipe // of settle, by leaf set
-	lent    []want    // who wants what is lent
+	recipes []*recipe // recipes that cook makes and settle hands out, by leaf set
+	lent    []want    // the handles that want a value that this flush lends
 }
 
-// held is what the queue knows of a relative id: the handle, if there is one,
-// and for operands the memory they are read from.
+// held is the queue's information about a relative id: the value, if a handle names it, and for
+// operands the memory from which they are read.
 type held struct {
-	v  *Value          // nil: internal, nobody can ask for it
-	st *memory.Storage // operands only; the queue is one of its readers
+	v  *Value          // nil: internal, the program cannot request it
+	st *memory.Storage // set for operands only; the queue is a reader of it
 }
 
-// Device of the stream.
+// Device returns the device of the stream.
 func (s *Stream) Device() *Device { return s.dev }
 
-// Close runs what is queued and ends the stream. Its tensors stay readable.
+// Close runs the queued ops and ends the stream. The stream's tensors stay readable.
 func (s *Stream) Close() error {
 	err := s.Sync(context.Background())
 	s.closed.Store(true)
 	return err
 }
 
-// Report keeps an error for Err and fires the trace hook.
+// Report keeps an error for Err and calls the trace hook.
 func (s *Stream) Report(e *operror.Error) {
 	if s.trial != nil {
-		return // nobody asked for what failed
+		return // the program did not request the failed result
 	}
 	s.faults.Add(e)
 	s.dev.faults.Add(e)
 	s.dev.OnError(e)
 }
 
-// usable says why nothing more can be recorded.
+// usable returns the reason why the stream accepts no more ops, or nil.
 func (s *Stream) usable() error {
 	if s.closed.Load() || s.dev.Closed.Load() {
 		return runtime.ErrClosed
@@ -98,14 +98,14 @@ func (s *Stream) usable() error {
 	return nil
 }
 
-// step moves down the trie by an item just appended. The lock is held.
+// step moves down the trie by the item just appended. The lock is held.
 func (s *Stream) step(e *queue.Item) { s.node = s.dev.plans.Trie.Step(s.node, &e.Key) }
 
-// weigh adds a result to the bytes that the queue will hold when it runs:
-// operands, and results that no op has consumed yet.
+// weigh adds a result to the stream's weight. The weight counts operands, and results that no op
+// has read yet.
 //
-// A view takes no memory of its own: an operand that is broadcast for a
-// contraction has more elements than there is memory.
+// A view has no memory of its own and is not counted. Its shape can even have more elements than
+// the device has memory, for example when an operand is broadcast for a contraction.
 func (s *Stream) weigh(op ir.Op, id int32) {
 	if op.Class() == ir.ClassView {
 		return
@@ -115,7 +115,7 @@ func (s *Stream) weigh(op ir.Op, id int32) {
 	s.weight += sl.Weight
 }
 
-// use notes that a node reads a relative id.
+// use counts a node as a reader of a relative id. A result leaves the weight with its first reader.
 func (s *Stream) use(id int32) {
 	sl := &s.q.Slots[id]
 	if sl.Uses++; sl.Uses == 1 && sl.Def >= 0 {
@@ -123,8 +123,8 @@ func (s *Stream) use(id int32) {
 	}
 }
 
-// slot finds a ready value's relative id, adding it as an operand of the
-// queue. The queue becomes a reader of its memory. The lock is held.
+// slot returns the relative id of a value in memory, and adds the value as an operand of the
+// queue if it is new. The queue becomes a reader of its memory. The lock is held.
 func (s *Stream) slot(v *Value) int32 {
 	if v.queued() {
 		return v.id
@@ -137,20 +137,20 @@ func (s *Stream) slot(v *Value) int32 {
 	return v.id
 }
 
-// watchRead has the collector tell of a block that the queue may be the last reader
-// of: a stream may be dropped without a word. The default one is not, as its device
-// has it, and a step there would feel the cost.
+// watchRead makes the collector report the death of a block whose last reader may be the queue,
+// because the program may drop a stream without closing it. The default stream needs no report:
+// its device keeps it, and the report would slow its training steps.
 func (s *Stream) watchRead(b *memory.Block) {
 	if s != s.dev.def {
 		b.Watch()
 	}
 }
 
-// foreign finds or adds an operand that has no handle on this stream. The
-// caller's reader becomes the queue's. The lock is held.
+// foreign finds or adds an operand that has no handle on this stream. The caller's reader becomes
+// the queue's. The lock is held.
 func (s *Stream) foreign(st *memory.Storage, dt ir.DType, form *queue.Form) int32 {
 	if id, known := s.alien[st]; known {
-		st.Release() // the queue reads it already
+		st.Release() // the queue is a reader already
 		return id
 	}
 	if s.alien == nil {
@@ -163,10 +163,10 @@ func (s *Stream) foreign(st *memory.Storage, dt ir.DType, form *queue.Form) int3
 	return id
 }
 
-// unlock ends what was done under the stream's lock, and waits for a job that was
-// flushed meanwhile for somebody to read, or for the device to come near to what is
-// recorded: whoever else uses the stream need not. If a hook panicked, here or on
-// another goroutine that ran jobs, it is the caller's turn now.
+// unlock releases the stream's lock, and then waits if a flush requested it: until the flushed
+// job has run, or until the device has come close enough to the recorded ops. Other users of the
+// stream can take the lock during this wait. If a hook panicked, here or in another goroutine
+// that ran jobs, unlock continues the panic in the caller's goroutine.
 func (s *Stream) unlock() {
 	due := s.due
 	s.due = 0

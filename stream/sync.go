@@ -10,13 +10,13 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Sync runs what is queued and waits for it, or until ctx is done: then it goes on
-// by itself. It returns the first error that nobody has seen yet.
+// Sync runs the queued ops and waits for them. It stops waiting when ctx is done; the work then
+// continues. Sync returns the first error that was not reported before.
 func (s *Stream) Sync(ctx context.Context) error {
 	return s.dev.synced(ctx, &s.faults, s.flushAll)
 }
 
-// Sync is every stream's Sync.
+// Sync does what Stream.Sync does, for all streams of the device.
 func (d *Device) Sync(ctx context.Context) error {
 	return d.synced(ctx, &d.faults, func() {
 		for _, s := range d.open.list() {
@@ -33,7 +33,7 @@ func (d *Device) synced(ctx context.Context, seen *operror.List, flush func()) e
 		return d.Driver.Wait(false)
 	})
 	if ctx != nil && err != nil && err == ctx.Err() {
-		return err // a fault is for the next one to see
+		return err // keep the faults for the next call
 	}
 	if e := seen.Take(); e != nil {
 		return e
@@ -41,22 +41,22 @@ func (d *Device) synced(ctx context.Context, seen *operror.List, flush func()) e
 	return err
 }
 
-// Err returns the first error that nobody has seen yet, once.
+// Err returns and forgets the stream's first error that was not reported before.
 func (s *Stream) Err() error { return s.faults.Take() }
 
-// Err returns the first error of any stream that nobody has seen yet, once.
+// Err returns and forgets the first error of any stream that was not reported before.
 func (d *Device) Err() error { return d.faults.Take() }
 
-// flushAll runs what is queued, and returns when all that was submitted has run.
+// flushAll runs the queued ops, and returns when all submitted jobs have run.
 func (s *Stream) flushAll() {
 	s.mu.Lock()
 	defer s.unlock()
 	s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
-	s.due = s.lane.Next // there may be nothing to flush
+	s.due = s.lane.Next // also wait when the queue is empty
 }
 
-// streams are those of a device that somebody can still reach. A stream with
-// queued ops is reached by their results, as far as those matter.
+// streams lists the streams of a device that are still reachable. The results of queued ops keep
+// their stream reachable.
 type streams struct {
 	mu   sync.Mutex
 	refs []weak.Pointer[Stream]
@@ -65,7 +65,7 @@ type streams struct {
 func (r *streams) add(s *Stream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n := len(r.refs); n == cap(r.refs) { // programs take one for each request
+	if n := len(r.refs); n == cap(r.refs) { // a program may open one stream per request
 		r.refs = slices.DeleteFunc(r.refs, func(p weak.Pointer[Stream]) bool { return p.Value() == nil })
 		if len(r.refs) > n/2 {
 			r.refs = slices.Grow(r.refs, n)
@@ -85,7 +85,7 @@ func (r *streams) list() (live []*Stream) {
 	return live
 }
 
-// openNumbers are the numbers of the streams that are neither closed nor collected.
+// openNumbers returns the numbers of the streams that are neither closed nor collected.
 func (d *Device) openNumbers() map[uint64]bool {
 	open := map[uint64]bool{}
 	for _, s := range d.open.list() {

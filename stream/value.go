@@ -14,43 +14,43 @@ type state uint8
 
 const (
 	stNone     state = iota // zero Value: never recorded
-	stPending               // result of an op still in its stream's queue
-	stVirtual               // ran, was not written: see recipe
+	stPending               // result of an op that is still in its stream's queue
+	stVirtual               // computed but not written: see recipe
 	stReady                 // in memory
-	stFailed                // carries an error
-	stReleased              // Release was called, or its scope ended
+	stFailed                // has an error
+	stReleased              // released by Release or by the end of its scope
 )
 
-// Value is two things in one allocation: a handle, which names a value, and a value,
-// which is what the handle names until Set has it name another one. A value never
-// changes its stream, dtype or shape; a handle may, at any time: whoever is given one
-// looks once at what it names, and asks that value all else.
+// Value has two roles in one allocation: it is a handle, and it is a value. A handle names a
+// value; at first it names the value in the same Value, and Set makes it name another one. A
+// value never changes its stream, dtype or shape. A handle may name another value at any time, so
+// a function that gets a handle calls now once and uses the value that now returned.
 //
-// The public Tensor embeds one, so that recording an op costs one allocation. A Value
-// must not be copied after it was passed to this package.
+// The public Tensor embeds a Value, so recording an op costs one allocation. A Value must not be
+// copied after it was passed to this package.
 type Value struct {
-	// Of the handle. Scope and count say whose it is: see owner.
-	names atomic.Pointer[Value] // nil: the value in the same place
-	born  *Scope                // the scope it was made in, nil for none: never changes
-	out   atomic.Uint32         // how many scopes out of born it has moved since
+	// Fields of the handle. Scope and count determine its owner: see owner.
+	names atomic.Pointer[Value] // nil: the handle names the value in the same Value
+	born  *Scope                // the scope in which the handle was made, nil for none; never changes
+	out   atomic.Uint32         // how many scopes outwards from born the handle has moved
 
-	// Of the value. What is not said to be anybody's belongs to its home's lock.
-	more  atomic.Int32 // handles that name it, less one: see hold
-	home  *Stream      // never changes, nor do form and dt
+	// Fields of the value. The lock of home guards them, except where noted.
+	more  atomic.Int32 // number of handles that name the value, minus one: see hold
+	home  *Stream      // never changes, like form and dt
 	form  *queue.Form  // nil: unknown
 	mem   atomic.Pointer[memory.Storage]
-	ext   *ext  // recipe, error or release line: what few values have
-	id    int32 // relative id in the home's queue, if that has it: see queued
+	ext   *ext  // recipe, error or release line; few values have one
+	id    int32 // relative id in the home's queue, valid if that queue knows the value: see queued
 	dt    ir.DType
 	state state
-	stray bool  // a handle that Set gave it to is in no scope
-	marks Marks // of the handle, and of the value: see there
+	stray bool  // a handle in no scope was set to the value
+	marks Marks // marks of the handle and of the value: see Marks
 }
 
-// names nothing any more: what a count of handles is then.
+// unnamed is the handle count of a value that no handle names any more.
 const unnamed = -1
 
-// now is the value that a handle names.
+// now returns the value that the handle names.
 func (h *Value) now() *Value {
 	if v := h.names.Load(); v != nil {
 		return v
@@ -58,12 +58,11 @@ func (h *Value) now() *Value {
 	return h
 }
 
-// Now is the value that a handle names at this moment.
+// Now returns the value that the handle names at this moment.
 func (h *Value) Now() *Value { return h.now() }
 
-// lock finds the value that a handle names and takes the lock of its home, if it has
-// one. While that is held the value is not given up by whoever has the handle name
-// another one meanwhile.
+// lock returns the value that the handle names and takes the lock of its home, if it has one.
+// While the lock is held, a concurrent Set of the handle does not end the value.
 func (h *Value) lock() *Value {
 	for {
 		v := h.now()
@@ -78,8 +77,8 @@ func (h *Value) lock() *Value {
 	}
 }
 
-// hold finds the value that a handle names and adds a handle to it, whose hold ends
-// with letGo. It reports false where the value was given up already.
+// hold returns the value that the handle names and counts one more handle of it. The caller must
+// end this hold with letGo. held is false if the value was given up already.
 func (h *Value) hold() (v *Value, held bool) {
 	for {
 		v = h.now()
@@ -94,8 +93,8 @@ func (h *Value) hold() (v *Value, held bool) {
 	}
 }
 
-// letGo ends a handle's hold on a value. It reports that this was the last one: the
-// caller ends the value.
+// letGo ends a handle's hold on a value. It reports whether this was the last hold; the caller
+// must then end the value.
 func (v *Value) letGo() (last bool) {
 	for {
 		n := v.more.Load()
@@ -108,7 +107,7 @@ func (v *Value) letGo() (last bool) {
 	}
 }
 
-// Shape of the value; empty where it carries an error that left it unknown.
+// Shape returns the shape of the value. It is empty if an error left the shape unknown.
 func (h *Value) Shape() ir.Shape {
 	v := h.now()
 	if v.form == nil {
@@ -117,14 +116,13 @@ func (h *Value) Shape() ir.Shape {
 	return v.form.Shape
 }
 
-// DType of the value; ir.Invalid where it carries an error that left it unknown.
+// DType returns the dtype of the value. It is ir.Invalid if an error left the dtype unknown.
 func (h *Value) DType() ir.DType { return h.now().dt }
 
-// Home is the stream the value belongs to.
+// Home returns the stream to which the value belongs.
 func (h *Value) Home() *Stream { return h.now().home }
 
-// Err is the error that h carries, without running anything: nil where it is
-// usable as far as anybody knows.
+// Err returns the error that h has, without running anything. It is nil if no error is known yet.
 func (h *Value) Err() error {
 	err := h.Cause()
 	if err == nil {
@@ -138,11 +136,11 @@ func (h *Value) Err() error {
 	return e
 }
 
-// Cause is the same as an op finds it: for use after Release no *OpError yet,
-// since that names the op. Nobody is told by it.
+// Cause returns the error that h has, as an op finds it. After Release it is not an *OpError yet,
+// because that names the op. Cause does not mark the error as seen.
 func (h *Value) Cause() error {
 	if st := h.now().mem.Load(); st != nil && st.Fault.Load() == nil {
-		return nil // as it is of what others compute with: their stream's lock is not needed
+		return nil // the stream's lock is not needed, so values that other streams read are fast
 	}
 	v := h.lock()
 	if v.home == nil {
@@ -155,15 +153,15 @@ func (h *Value) Cause() error {
 	return v.readable()
 }
 
-// ready is the value's memory where it has some, with a reader for the caller, and
-// needs no lock for it; else nil.
+// ready returns the memory of a value together with a reader for the caller, without taking a
+// lock. It returns nil if the value has no memory or if reading it needs the lock.
 func (v *Value) ready() *memory.Storage {
 	st := v.mem.Load()
 	if st == nil || st.Lent || v.home.onTape.Load() || v.home.bindings.Load() > 0 || !st.RetainLive() {
 		return nil
 	}
-	// Who gave the value up before the reader was there may have found it without
-	// readers and let a kernel write over it.
+	// Another goroutine may have given the value up before this reader was added. It may then
+	// have found no readers and let a kernel overwrite the memory.
 	if v.mem.Load() != st || st.Fault.Load() != nil {
 		st.Release()
 		return nil
@@ -171,14 +169,14 @@ func (v *Value) ready() *memory.Storage {
 	return st
 }
 
-// queued reports that the home's queue knows a value that is in memory. The lock is
-// held.
+// queued reports that the home's queue has the value, which is in memory, as an operand. The lock
+// is held.
 func (v *Value) queued() bool {
 	slots := v.home.q.Slots
 	return int(v.id) < len(slots) && slots[v.id].H.v == v
 }
 
-// owner is the scope whose end will release the handle, nil for none.
+// owner returns the scope whose end will release the handle, nil for none.
 func (h *Value) owner() *Scope {
 	sc := h.born
 	if n := h.out.Load(); n > 0 {
@@ -187,11 +185,11 @@ func (h *Value) owner() *Scope {
 	return sc
 }
 
-// ownedByNone is the count of a handle that is out of all scopes.
+// ownedByNone is the out count of a handle that has left all scopes.
 const ownedByNone = math.MaxUint32
 
-// leave moves h from a scope that owns it to the next one out, or out of all
-// scopes. It reports false where h was released meanwhile.
+// leave moves h from scope sc, which owns it, to the next outer scope, or out of all scopes. It
+// returns false if h was released in the meantime.
 func (h *Value) leave(sc *Scope) bool {
 	for {
 		n := h.out.Load()

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/queue"
 )
 
-// repeated is how many elements an operand has in memory where its view repeats
-// them, else 0.
+// repeated returns the number of elements that an operand has in memory if its view repeats
+// elements, else 0.
 func repeated(sl *queue.Slot[held]) int64 {
 	if sl.H.st == nil || sl.H.st.View == nil {
 		return 0
@@ -30,9 +30,9 @@ func repeated(sl *queue.Slot[held]) int64 {
 	return n
 }
 
-// view makes dst a view of an operand that is in memory, which takes no lock: of a
-// tensor that others compute with, such as weights, and of no scope. An error, but for
-// errNotIt, says that it is to be done another way.
+// view makes dst a view of an operand in memory that no scope owns. It takes no lock, so that
+// other streams do not slow down ops on shared tensors such as weights. If it returns an error
+// other than errNotIt, the caller records the op in the usual way.
 func view(dst *Value, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg) error {
 	v := args[0].V.now()
 	if args[0].Is != nil && v != args[0].Is {
@@ -61,8 +61,8 @@ func view(dst *Value, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, arg
 	return err
 }
 
-// addView makes dst a view of a value's memory: nothing is recorded. The caller's reader
-// becomes the view's.
+// addView makes dst a view of a value's memory. Nothing is recorded. The caller's reader becomes
+// the view's.
 func (s *Stream) addView(dst, of *Value, st *memory.Storage, view fusion.View, form *queue.Form) {
 	s.dev.Counts.Ops.Add(1)
 	st.Count(memory.Handles)

@@ -33,7 +33,7 @@ func Want(h *Value) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.taping != nil || s.trial != nil: // all is written there, or nothing
+	case s.taping != nil || s.trial != nil: // a tape writes all values, a trial none
 	case v.state == stPending:
 		s.wanted = append(s.wanted, want{h, v})
 	case v.leased() != nil && h.still(v):
@@ -53,8 +53,8 @@ func (h *Value) still(v *Value) bool {
 	return at == v || at == nil && h == v && v.more.Load() != unnamed
 }
 
-// lend has the queue write the wanted values that it computes. It is called right before the queue
-// runs. The lock is held.
+// lend marks the wanted values that the queue computes, and the segment then writes them. It is
+// called right before the queue runs. The lock is held.
 func (s *Stream) lend(end segment.End) {
 	if len(s.wanted) == 0 {
 		return
@@ -88,7 +88,7 @@ func (s *Stream) lendOne(w want, nodes []ir.Node) {
 		id, larger = n.Args[0].ID, larger || n.Op == ir.Expand || n.Op == ir.Window
 	}
 	switch base := &s.q.Slots[id]; {
-	case base.Def < 0, nodes[base.Def].Op == ir.Full: // in memory, or cheap
+	case base.Def < 0, nodes[base.Def].Op == ir.Full: // in memory, or cheap to recompute
 	case larger:
 		if !base.Keep {
 			s.step(s.q.Mark(ir.Keep, id))
@@ -111,7 +111,7 @@ func (v *Value) lends(st *memory.Storage, r *recipe) *memory.Storage {
 	return &memory.Storage{Block: st.Block, View: st.View, Lent: true}
 }
 
-// leases adds the handles that want them to the values just lent. The lock is held.
+// leases adds to each value just lent the handles that want it. The lock is held.
 func (s *Stream) leases() {
 	for _, w := range s.work.lent {
 		if l := w.v.leased(); l != nil {
@@ -130,7 +130,8 @@ func (v *Value) leased() *lease {
 	return v.ext.lease
 }
 
-// endLease keeps a lent value in memory for good, because the program asked for it. The lock is held.
+// endLease keeps a lent value in memory for good, because the program requested it. The lock is
+// held.
 func (v *Value) endLease() {
 	if v.leased() != nil {
 		v.ext.recipe.drop()
@@ -147,8 +148,8 @@ func (v *Value) toStay() {
 	}
 }
 
-// unwanted is called when h, which named v, was given up. If no other handle wants a lent value, the
-// value gives up its memory and becomes virtual.
+// unwanted is called when h, which named v, was given up. If no other handle wants a lent value,
+// the value gives up its memory and becomes virtual.
 func (v *Value) unwanted(h *Value) {
 	s := v.home
 	if s == nil {
@@ -172,7 +173,7 @@ func (v *Value) unwanted(h *Value) {
 		v.endLease()
 		return
 	}
-	v.mem.Store(nil) // before the buffer has a reader less: see ready
+	v.mem.Store(nil) // before the block loses a reader: see ready
 	if v.queued() {
 		s.watchRead(st.Block)
 		s.q.Slots[v.id].H.v = nil

@@ -6,18 +6,18 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Where a stream is cut depends on the program only. Eager code is cut early, so that it
-// runs while more is recorded. A scope, and the function of a Recording, say themselves
-// where a stretch ends: what is in one is left whole, up to a length that a program which
-// does everything in a scope must not pass.
+// The place where a stream is cut depends on the program only. Eager code is cut early, so it
+// runs while the program records more. A scope and the function of a Recording mark the end of a
+// stretch themselves. Their stretch is not cut unless it gets too long: a program may do all its
+// work in one scope.
 
 const (
-	defaultCap = 64 // items of eager code from which a cut is looked for
+	defaultCap = 64 // items of eager code from which a cut is considered
 
-	stepCap    = 4096 // ops of a step at most
-	stepWindow = 16   // ops that must repeat before a loop in a scope is taken to have come round
-	stepItems  = 4    // items for each op, at most
-	stepSlots  = 6    // operands and results for each, so that there are fewer than the 2^15 that remembered plans name
+	stepCap    = 4096 // largest number of ops in a step
+	stepWindow = 16   // ops that must repeat in a scope to count as the next turn of a loop
+	stepItems  = 4    // largest number of items per op
+	stepSlots  = 6    // largest number of operands and results per op: a stored plan has fewer than 2^15
 )
 
 func (d *Device) softCap() int {
@@ -27,23 +27,23 @@ func (d *Device) softCap() int {
 	return defaultCap
 }
 
-// inStep reports that the program says itself where the stretch ends that is being
-// recorded. Caps of a few ops are for running op by op, and hold everywhere.
+// inStep reports that the program marks the end of the current stretch itself. A stream with a
+// cap of a few ops is meant to run op by op, so its cap applies everywhere.
 func (s *Stream) inStep() bool {
 	return s.soft > segment.Window && (s.scopes.Load() > 0 || s.taping != nil)
 }
 
-// maybeCut cuts the stream where the policy says so. It is not called while
-// relative ids are in use, since a flush voids them. The lock is held.
+// maybeCut cuts the stream where the policy requires it. It must not be called while relative ids
+// are in use, because a flush makes them invalid. The lock is held.
 func (s *Stream) maybeCut() {
 	if len(s.q.Items)-s.extra >= s.soft || s.weight > s.budget {
 		s.cut()
 	}
 }
 
-// Whole keeps the stream of an op of these operands from being cut until end is called:
-// what is recorded meanwhile is one op of the program, and is planned as one. Steps are cut
-// all the same where they are too long.
+// Whole prevents cuts of the stream on which an op of these operands would be recorded, until end
+// is called. The ops recorded meanwhile are one op of the program and are planned together. A
+// step that is too long is cut nevertheless.
 func Whole(hs ...*Value) (end func()) {
 	p, ok := Beside(hs...)
 	if !ok {
@@ -53,8 +53,8 @@ func Whole(hs ...*Value) (end func()) {
 	return func() { p.S.whole.Add(-1) }
 }
 
-// policy is where to cut a queue with n items of the program's own; none where it is
-// certain that it is not cut.
+// policy returns where to cut a queue with n items of the program's own. any is false if the
+// queue is certainly not cut.
 func (s *Stream) policy(n int) (p segment.Policy, any bool) {
 	heavy := s.weight > s.budget
 	if s.inStep() {
@@ -68,7 +68,7 @@ func (s *Stream) policy(n int) (p segment.Policy, any bool) {
 		}
 	} else {
 		p = segment.Policy{Soft: s.soft, Hard: s.soft, Window: segment.Window}
-		if s.soft > segment.Window { // room for a loop a few times as long
+		if s.soft > segment.Window { // room for loops a few times as long as the cap
 			p.Hard = 4 * s.soft
 		}
 		if len(s.q.Items) >= 2*p.Hard {
@@ -84,9 +84,8 @@ func (s *Stream) policy(n int) (p segment.Policy, any bool) {
 	return p, n >= p.Soft || n >= p.Hard
 }
 
-// cut looks at the program's own items only: which results come with a recipe
-// depends on the plans that ran before, and cuts must not. But for queues that
-// recipes make very long.
+// cut counts only the program's own items. The plans that ran before decide which results have a
+// recipe, and cuts must not depend on them. Queues that recipes make very long are the exception.
 func (s *Stream) cut() {
 	n := len(s.q.Items) - s.extra
 	p, any := s.policy(n)
@@ -101,8 +100,8 @@ func (s *Stream) cut() {
 	}
 }
 
-// ownAt is where the program's own item i of n stands in the queue. Those that are asked for
-// are near the ends.
+// ownAt returns the queue index of the program's own item i of n. It searches from the nearer
+// end, because callers need items near the ends.
 func (s *Stream) ownAt(i, n int) int {
 	if s.extra == 0 {
 		return i
@@ -119,10 +118,10 @@ func (s *Stream) ownAt(i, n int) int {
 	return at
 }
 
-// endStep is the end of a scope that is in no other, a good place to cut a stream: what
-// nobody needs any more has been released. Of what is not, what was made in a scope was
-// kept, and so is written; of other results nobody knows. Scopes of a few ops are no
-// steps, and are left to be joined with what is around them. The lock is held.
+// endStep is called at the end of a scope that has no outer scope. This is a good place for a
+// cut, because the values that are no longer needed have been released. Of the other results,
+// endStep writes those that a scope made: the program kept them. It cannot know about the rest. A
+// scope of few ops is no step and joins the ops around it. The lock is held.
 func (s *Stream) endStep() {
 	if n := len(s.q.Items) - s.extra; n < s.soft || s.trial != nil || s.taping != nil {
 		return
@@ -135,8 +134,8 @@ func (s *Stream) endStep() {
 	s.flush(segment.End{Reason: segment.ReasonCap, ID: -1}, false)
 }
 
-// keep has a result of the queue written, which one that nothing is made of is anyway. The
-// lock is held.
+// keep makes the queue write a result. A result that no op reads is written anyway. The lock is
+// held.
 func (s *Stream) keep(id int32) {
 	if sl := &s.q.Slots[id]; sl.Def >= 0 && sl.Uses > 0 && !sl.Keep && !sl.Released {
 		s.step(s.q.Mark(ir.Keep, id))

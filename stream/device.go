@@ -32,16 +32,16 @@ type Device struct {
 	bindings bindings
 	def      *Stream
 
-	streams atomic.Uint64 // numbers handed out
+	streams atomic.Uint64 // number of the last stream
 	open    streams
-	peaks   atomic.Pointer[Peaks] // of the machine, for reports; set once, when the device is opened
-	faults  operror.List          // of all streams
+	peaks   atomic.Pointer[Peaks] // peaks of the machine, for reports
+	faults  operror.List          // faults of all streams
 }
 
-// numbers are those of devices, handed out.
+// numbers is the number of the last device.
 var numbers atomic.Uint64
 
-// Open opens a device. The driver must be linked in.
+// Open opens a device. The program must link the driver.
 func Open(o device.Options) (*Device, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -78,8 +78,7 @@ func Open(o device.Options) (*Device, error) {
 	return d.start(), nil
 }
 
-// OpenOn makes a device of an open driver: for tests that need one with
-// particular caps.
+// OpenOn makes a device from an open driver, for tests that need a driver with particular caps.
 func OpenOn(drv runtime.Device, o device.Options) (*Device, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -116,16 +115,16 @@ func (d *Device) start() *Device {
 
 var tierOf = [...]int8{device.TierAuto: 0, device.TierInterpreter: -1, device.TierCompiled: 1}
 
-// Name of the driver.
+// Name returns the name of the driver.
 func (d *Device) Name() string { return d.Opts.Device }
 
-// Options the device was opened with.
+// Options returns the options with which the device was opened.
 func (d *Device) Options() device.Options { return d.Opts }
 
-// Default is the device's default stream.
+// Default returns the device's default stream.
 func (d *Device) Default() *Stream { return d.def }
 
-// NewStream makes a stream. It is cheap and has no thread.
+// NewStream makes a stream. It is cheap and starts no thread.
 func (d *Device) NewStream() *Stream {
 	s := &Stream{dev: d, caps: d.Caps, num: d.streams.Add(1)}
 	s.lane = d.lanes.NewLane()
@@ -137,28 +136,29 @@ func (d *Device) NewStream() *Stream {
 	return s
 }
 
-// yield has what is kept for later given up, for a program that lacks memory, and reports
-// whether there was any.
+// yield frees memory that is kept for later, because the program lacks memory. It reports whether
+// it freed any.
 func (d *Device) yield() bool {
 	tuner, bounds := d.tune.Yield(), d.kept.yield()
 	return tuner || bounds
 }
 
-// drain returns when all that was submitted by now has run.
+// drain returns when all jobs submitted so far have run.
 func (d *Device) drain() {
 	for _, s := range d.open.list() {
 		s.lane.Queued().Wait()
 	}
 }
 
-// RunAll runs what is queued on any stream. What goes wrong is told where it is asked for.
+// RunAll runs the queued ops of all streams. Errors are reported when the program reads the
+// results.
 func (d *Device) RunAll() {
 	for _, s := range d.open.list() {
 		_ = s.Sync(context.Background())
 	}
 }
 
-// Wait blocks until submitted and background work is done.
+// Wait blocks until submitted work and background work are done.
 func (d *Device) Wait() error {
 	d.drain()
 	d.plans.Search.Wait()
@@ -168,8 +168,8 @@ func (d *Device) Wait() error {
 	return err
 }
 
-// Close ends background work and gives the device's memory back. Later uses of
-// its tensors are errors.
+// Close ends background work and frees the device's memory. Later use of the device's tensors is
+// an error.
 func (d *Device) Close() error {
 	if d.Closed.Swap(true) {
 		return nil
@@ -184,7 +184,7 @@ func (d *Device) Close() error {
 	return errors.Join(err, d.shelf.Cache.Close())
 }
 
-// Stats are the device's counters.
+// Stats returns the device's counters.
 func (d *Device) Stats() device.Stats {
 	d.mem.Boundary()
 	d.bindings.count()
@@ -221,5 +221,5 @@ func (d *Device) Stats() device.Stats {
 	}
 }
 
-// ResetPeak makes Runtime.PeakBytes start again from what is live now.
+// ResetPeak sets Runtime.PeakBytes to the bytes that are live now.
 func (d *Device) ResetPeak() { d.Driver.ResetPeak() }

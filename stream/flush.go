@@ -15,12 +15,12 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// flush has everything queued run: with wait by the time that the lock has been
-// given up, else while recording goes on. Errors end up in the values they concern.
-// The lock is held.
+// flush runs all queued ops. With wait, they have run when unlock returns; without wait,
+// recording goes on meanwhile. Errors are stored in the values that they concern. The lock is
+// held.
 func (s *Stream) flush(end segment.End, wait bool) {
 	if s.trial != nil {
-		return // nothing runs
+		return // a trial runs nothing
 	}
 	if s.q.Len() == 0 {
 		s.reset()
@@ -75,8 +75,8 @@ func (s *Stream) flush(end segment.End, wait bool) {
 	}
 }
 
-// submitted has who gives the lock up wait for the job that was submitted last, or without
-// wait for one so far before it that recording does not run ahead without bound. The
+// submitted sets the job for which unlock waits. With wait, it is the job submitted last. Without
+// wait, it is a job exec.MaxQueued jobs earlier, which bounds how far recording runs ahead. The
 // lock is held.
 func (s *Stream) submitted(wait bool) {
 	if wait {
@@ -86,7 +86,7 @@ func (s *Stream) submitted(wait bool) {
 	}
 }
 
-// reset empties the queue, dropping it as a reader of its operands.
+// reset empties the queue and drops its readers of the operands.
 func (s *Stream) reset() {
 	for i := range s.q.Slots {
 		if st := s.q.Slots[i].H.st; st != nil {
@@ -100,8 +100,7 @@ func (s *Stream) reset() {
 	s.node = s.dev.plans.Trie.Root()
 }
 
-// segment is the queue as fusion sees it. Its slices are the stream's own and
-// are reused.
+// segment converts the queue to a segment for fusion. The stream reuses the segment's slices.
 func (s *Stream) segment(end segment.End) *segment.Segment {
 	w := &s.work
 	seg := &w.seg
@@ -121,9 +120,9 @@ func (s *Stream) segment(end segment.End) *segment.Segment {
 	return seg
 }
 
-// shorten has what was to be written and was released since be dead, but for what is
-// needed to make again what may still be asked for: if that started from more than one
-// segment's operands, it would from ever more of them.
+// shorten drops released results from the results to write, except those that a recipe of a live
+// value needs. Without them such a recipe would start from the operands of several segments, and
+// with each segment from more.
 func (s *Stream) shorten(seg *segment.Segment) {
 	var need []bool
 	for id := range s.q.Slots {
@@ -152,12 +151,12 @@ func (s *Stream) shorten(seg *segment.Segment) {
 	}
 }
 
-// lifeOf decides what becomes of a value when its segment runs. Written are values that were
-// read, kept or are the last of their chain; released ones are not. Of the others, those that
-// are costly to compute again (contractions, reductions, sorts) are written unless all their
-// readers are in the same kernel, and the rest are virtual: the handle keeps the ops that make
-// them. The decision depends on the relative ops and on how the segment ended only, so that a
-// plan fits every segment of the same form.
+// lifeOf decides what happens to a value when its segment runs. The segment writes values that
+// were read or kept, and the last values of a chain; it does not write released values. Of the
+// others, the values that are costly to recompute (contractions, reductions, sorts) are written
+// unless all their readers are in the same kernel. The rest become virtual: the handle keeps the
+// ops that compute them. The decision depends only on the relative ops and on how the segment
+// ended, so a plan fits every segment of the same form.
 func lifeOf(seg *segment.Segment, id int32, sl *queue.Slot[held], end segment.End) segment.Life {
 	switch {
 	case sl.Def < 0 && sl.Released:
@@ -176,7 +175,7 @@ func lifeOf(seg *segment.Segment, id int32, sl *queue.Slot[held], end segment.En
 	return segment.LifeVirtual
 }
 
-// pinnedLimit is the byte budget of recipes.
+// pinnedLimit returns how many bytes recipes may pin.
 func (d *Device) pinnedLimit() int64 {
 	switch o := &d.Opts; {
 	case o.PinnedLimit > 0:
@@ -187,7 +186,7 @@ func (d *Device) pinnedLimit() int64 {
 	return 1 << 30
 }
 
-// queueBudget is how many bytes a queue may come to hold before it is cut.
+// queueBudget returns the number of bytes that a queue may hold before it is cut.
 func (d *Device) queueBudget() int64 {
 	if l := d.Opts.MemoryLimit; l > 0 {
 		return l / 8
@@ -195,8 +194,8 @@ func (d *Device) queueBudget() int64 {
 	return 1 << 31
 }
 
-// execute binds a plan to memory, submits it, and settles its results. geo is nil
-// where the layout is to be found.
+// execute binds a plan to memory, submits it, and settles its results. geo is nil if the layout
+// is not known yet.
 func (s *Stream) execute(ent *plans.Known, geo *plans.Geometry, seg *segment.Segment, wait bool) (err error) {
 	defer operror.Recover("bind", &err)
 	w := &s.bind
@@ -212,7 +211,7 @@ func (s *Stream) execute(ent *plans.Known, geo *plans.Geometry, seg *segment.Seg
 	}
 	w.Lines = slices.Clone(s.lines)
 	s.cook(ent, seg, geo)
-	// From here on nothing may fail.
+	// Nothing may fail from here on.
 	w.Take()
 	s.settle(ent, seg)
 	if !s.dev.Opts.Check {
@@ -224,18 +223,19 @@ func (s *Stream) execute(ent *plans.Known, geo *plans.Geometry, seg *segment.Seg
 	return nil
 }
 
-// query is the queued segment as the plan store sees it.
+// query returns the queued segment in the form that the plan store takes.
 func (s *Stream) query(seg *segment.Segment, end segment.End) *plans.Query {
 	q := &s.work.query
 	*q = plans.Query{Store: &s.dev.plans, At: s.node, Seg: seg, End: end, Entries: s.q.Items, Scalars: s.q.Scalars, Lines: s.lines}
 	return q
 }
 
-// Wanted says that somebody can ask for the result of that relative id.
+// Wanted reports that the program can request the result with this relative id.
 func (s *Stream) Wanted(id int32) bool { return s.q.Slots[id].H.v != nil }
 
-// cook makes the recipes of results that are not written. The plan was bound: s.bind.mem
-// holds the memory of what it writes. A broken invariant would be found here.
+// cook builds the recipes of the results that are not written, and of lent ones. The plan is
+// bound: s.bind.Mem has the memory of the results that it writes. cook panics if an invariant is
+// broken.
 func (s *Stream) cook(ent *plans.Known, seg *segment.Segment, geo *plans.Geometry) {
 	w := &s.work
 	w.recipes = append(w.recipes[:0], make([]*recipe, len(ent.Sets))...)
@@ -251,8 +251,8 @@ func (s *Stream) cook(ent *plans.Known, seg *segment.Segment, geo *plans.Geometr
 	}
 }
 
-// settle gives the results of a flush their memory or their recipe. From then on others
-// may have the memory: the job that writes it was noted there.
+// settle gives each result of a flush its memory or its recipe. Other streams may use the memory
+// from then on, because the memory refers to the job that writes it.
 func (s *Stream) settle(ent *plans.Known, seg *segment.Segment) {
 	w := &s.work
 	defer clear(w.recipes)
@@ -288,7 +288,7 @@ func (s *Stream) settle(ent *plans.Known, seg *segment.Segment) {
 	s.leases()
 }
 
-// asked is the handle by which a result of the queue may be asked for, if any.
+// asked returns the handle through which the program can request a result of the queue, or nil.
 func (s *Stream) asked(id int32) *Value {
 	if v := s.q.Slots[id].H.v; v != nil && v.state == stPending && v.id == id {
 		return v
@@ -296,7 +296,7 @@ func (s *Stream) asked(id int32) *Value {
 	return nil
 }
 
-// written reports a result that the plan which is bound puts into memory to stay.
+// written reports that the bound plan writes a result to memory that stays.
 func (s *Stream) written(seg *segment.Segment, id int32) bool {
 	return s.bind.Mem[id] != nil && seg.Tensors[id].Life == segment.LifeWrite
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/millrace-go/millrace/shelf"
 )
 
-// Peaks is what a machine can do at most, 0 where that is not known.
+// Peaks are the highest rates that a machine can reach, 0 if unknown.
 type Peaks struct {
-	Flops float64 // operations a second
-	Bytes float64 // a second, read and written
+	Flops float64 // operations per second
+	Bytes float64 // bytes read and written per second
 }
 
-// KeepPeaks takes the peaks that this process measured. The best measurement of the machine
-// counts, of this process or of one before it: other work beside a measurement makes it too
-// low, nothing makes it too high. Earlier ones are in the cache on disk.
+// KeepPeaks takes the rates that this process measured and keeps the best known ones. The cache
+// on disk has those of earlier processes. The best measurement is the most accurate: other work
+// on the machine makes a measurement too low, and nothing makes it too high.
 func (d *Device) KeepPeaks(measured Peaks) {
 	key := peaksKey()
 	best := measured
@@ -36,11 +36,11 @@ func (d *Device) KeepPeaks(measured Peaks) {
 	}
 	d.peaks.Store(&best)
 	if d.shelf.Cache != nil && best != (Peaks{}) {
-		d.shelf.Cache.Put(shelf.KindPeaks, key, fmt.Appendf(nil, "%g %g\n", best.Flops, best.Bytes)) // a failure is counted there
+		d.shelf.Cache.Put(shelf.KindPeaks, key, fmt.Appendf(nil, "%g %g\n", best.Flops, best.Bytes)) // Put counts a failure
 	}
 }
 
-// Peaks are those that KeepPeaks found to be the best.
+// Peaks returns the best peaks that KeepPeaks found.
 func (d *Device) Peaks() Peaks {
 	if p := d.peaks.Load(); p != nil {
 		return *p
@@ -48,7 +48,7 @@ func (d *Device) Peaks() Peaks {
 	return Peaks{}
 }
 
-// peaksKey names what peaks depend on.
+// peaksKey returns the cache key, which has everything that peaks depend on.
 func peaksKey() string {
 	return plancache.JoinKey(machine.Processor()+", "+machine.Level().String(), fmt.Sprintf("%d threads", goruntime.GOMAXPROCS(0)))
 }

@@ -9,30 +9,30 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// again is an item behind a cut, as it will be recorded a second time.
+// again is an item behind a cut, with the information to record it a second time.
 type again struct {
 	item  queue.Item
 	node  ir.Node
 	form  *queue.Form     // of its result
 	args  [3]queue.Scalar // its scalar operands
 	out   held
-	line  string                                 // where it was recorded, if this queue knows
-	place *segment.Node[queue.Key, *plans.Known] // where it was in the trie, which may know too
+	line  string                                 // source line, if this queue has it
+	place *segment.Node[queue.Key, *plans.Known] // its node in the trie before the cut, which may have the source line
 }
 
-// carried is a tensor that items behind a cut name: how they find it when
-// the ops before the cut have run.
+// carried is a tensor that items behind a cut name. It lets these items find the tensor after the
+// ops before the cut have run.
 type carried struct {
 	held
 	dt    ir.DType
 	form  *queue.Form
-	ghost bool           // v was made for the crossing only
+	ghost bool           // v was made only to carry the tensor across the cut
 	now   int32          // its new relative id, -1 before it has one
-	err   *operror.Error // it could not be made
+	err   *operror.Error // why the tensor could not be made
 }
 
-// flushPrefix runs the first cut items of the queue and records the others
-// again as the start of the next segment. The lock is held.
+// flushPrefix runs the first cut items of the queue, and records the other items again as the
+// start of the next segment. The lock is held.
 func (s *Stream) flushPrefix(cut int, end segment.End, wait bool) {
 	if cut >= len(s.q.Items) || s.trial != nil {
 		s.flush(end, wait)
@@ -42,12 +42,12 @@ func (s *Stream) flushPrefix(cut int, end segment.End, wait bool) {
 	s.flush(end, wait)
 	s.recordAgain(rest, across)
 	if s.q.Len() == 0 {
-		s.reset() // releases of what the cut segment read: they are done
+		s.reset() // only releases of values that the flushed segment read were left
 	}
 }
 
-// cutAt takes the items from cut on out of the queue, leaving it as if they
-// had never been recorded. across is indexed by the old relative ids.
+// cutAt removes the items from cut on from the queue, and leaves the queue as if they had never
+// been recorded. across is indexed by the old relative ids.
 func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 	q := &s.q
 	nodes, slots := 0, 0
@@ -90,7 +90,7 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 		}
 		rest = append(rest, a)
 	}
-	for id := slots; id < len(q.Slots); id++ { // operands that only the rest reads
+	for id := slots; id < len(q.Slots); id++ { // operands that only the removed items read
 		if h := q.Slots[id].H; h.st != nil {
 			h.st.Release()
 		}
@@ -100,9 +100,8 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 	return rest, across
 }
 
-// carry keeps a tensor reachable across the cut: an operand by one more reader
-// of its memory, a result by a handle. What the rest makes itself needs
-// neither.
+// carry keeps a tensor reachable across the cut: an operand by a further reader of its memory, a
+// result by a handle. A result of the removed items needs neither.
 func (s *Stream) carry(across []carried, id int32, nodes int) {
 	c, sl := &across[id], &s.q.Slots[id]
 	if c.dt != ir.Invalid || int(sl.Def) >= nodes {
@@ -119,13 +118,13 @@ func (s *Stream) carry(across []carried, id int32, nodes int) {
 	}
 }
 
-// recordAgain appends what stood behind a cut. Nothing in it cuts again.
+// recordAgain appends the items that were behind a cut. It never cuts the queue.
 func (s *Stream) recordAgain(rest []again, across []carried) {
 	for i := range rest {
 		a := &rest[i]
 		if a.item.Node < 0 {
 			if across[a.item.Slot].now < 0 && a.item.Key.Op() == ir.Release {
-				continue // nothing behind the cut reads it
+				continue // no item behind the cut reads it
 			}
 			c := &across[a.item.Slot]
 			if s.revive(c) != nil {
@@ -141,7 +140,7 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 		}
 		out := &across[a.item.Slot]
 		args := a.node.Args[:a.node.NArgs]
-		for _, arg := range args { // before any of them is put into the queue
+		for _, arg := range args { // before any operand is added to the queue
 			if arg.Scalar {
 				continue
 			}
@@ -179,8 +178,8 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 	}
 }
 
-// revive computes a carried tensor again if it has to be, which appends ops, and
-// returns the error of one that could not be made.
+// revive computes a carried tensor again if it became virtual, which appends ops. It returns the
+// error of a tensor that could not be made.
 func (s *Stream) revive(c *carried) *operror.Error {
 	if c.now >= 0 || c.err != nil || c.st != nil {
 		return c.err
@@ -194,7 +193,7 @@ func (s *Stream) revive(c *carried) *operror.Error {
 	return c.err
 }
 
-// find gives a carried tensor that was revived its new relative id.
+// find returns the new relative id of a carried tensor, after revive.
 func (s *Stream) find(c *carried) int32 {
 	switch {
 	case c.now >= 0:
@@ -209,7 +208,7 @@ func (s *Stream) find(c *carried) int32 {
 	return c.now
 }
 
-// leave ends the crossing: the readers and handles made for it go.
+// leave drops the reader and the handle that carried the tensor across the cut.
 func (c *carried) leave(s *Stream) {
 	if c.st != nil {
 		c.st.Release()

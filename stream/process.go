@@ -11,17 +11,16 @@ import (
 	"github.com/millrace-go/millrace/shelf"
 )
 
-// process is what all devices have in common. Devices that nobody holds any more
-// are not kept by it.
+// process has the state that all devices share. It does not keep unreachable devices alive.
 var process struct {
 	sync.Mutex
-	bundles []*plancache.Bundle // those given last first
+	bundles []*plancache.Bundle // the newest one first
 	devices []weak.Pointer[Device]
 }
 
-// UsePlans has all devices use a bundle, those that are open and those to come.
-// The bytes are kept and must not be changed. The error says why nothing of it,
-// or not all, can be used by this program; what can be is used all the same.
+// UsePlans makes all devices use a bundle, both open ones and later ones. It keeps data, which
+// must not be changed. The error tells why this program cannot use all or part of the bundle; the
+// other part is used nevertheless.
 func UsePlans(data []byte) error {
 	b, err := shelf.OpenBundle(data)
 	if b == nil {
@@ -43,8 +42,7 @@ func UsePlans(data []byte) error {
 	return err
 }
 
-// ForgetBundles takes back what UsePlans did, for tests. Plans that were found in
-// bundles stay known to the devices that found them.
+// ForgetBundles undoes UsePlans, for tests. A device keeps the plans that it found in a bundle.
 func ForgetBundles() {
 	process.Lock()
 	defer process.Unlock()
@@ -54,7 +52,7 @@ func ForgetBundles() {
 	}
 }
 
-// openDevices are those that were not closed. The process's lock is held.
+// openDevices returns the devices that were not closed. The process's lock is held.
 func openDevices() []*Device {
 	var open []*Device
 	process.devices = slices.DeleteFunc(process.devices, func(p weak.Pointer[Device]) bool {
@@ -68,15 +66,14 @@ func openDevices() []*Device {
 	return open
 }
 
-// Devices are those that are open, in the order of their opening.
+// Devices returns the open devices in the order in which they were opened.
 func Devices() []*Device {
 	process.Lock()
 	defer process.Unlock()
 	return openDevices()
 }
 
-// useBundles makes a new device known, and has it use the bundles that were given
-// before.
+// useBundles registers a new device and makes it use the bundles of earlier UsePlans calls.
 func (d *Device) useBundles() {
 	var tell []func()
 	process.Lock()
@@ -91,16 +88,16 @@ func (d *Device) useBundles() {
 	}
 }
 
-// Unfit says why entries of a bundle, of this kind and made for this scope, are of
-// no use to the device; "" where they are, and where they are for another driver.
+// Unfit returns the reason why the device cannot use bundle entries of this kind and scope. It is
+// "" if the device can use them, or if they are for another driver.
 func (d *Device) Unfit(kind, scope string) string { return d.shelf.Unfit(kind, scope) }
 
-// ForeignPlans says which entries of the bundles in use this device cannot use
-// although they were made for its driver, and why; nil where there are none.
+// ForeignPlans returns an error that lists the entries of bundles in use that were made for the
+// device's driver but that the device cannot use, with the reasons. It is nil if there are none.
 func (d *Device) ForeignPlans() error { return d.shelf.ForeignPlans() }
 
-// ExportPlans writes a bundle of plans and tunings. It waits for searches for
-// better plans, so that those are in it.
+// ExportPlans writes a bundle of plans and tunings. It first waits for running searches, so the
+// bundle has the better plans that they find.
 func ExportPlans(w io.Writer, f plans.PlanFilter) error {
 	process.Lock()
 	devices := openDevices()

@@ -12,23 +12,22 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// recipe is how virtual results are made again: the segment they ran in, and
-// the memory they start from, which it pins. Results of one segment with the
-// same leaves share one recipe, and no more than that: a result must not pin
-// what only its neighbours need.
+// recipe computes virtual results again. It has the segment in which they ran and the memory from
+// which their computation starts; it pins that memory. Results of one segment share a recipe only
+// if they have the same leaves, so a result never pins memory that only other results need.
 type recipe struct {
-	self    ext // what its values point at: one allocation less
+	self    ext // the values' ext points here, which saves an allocation
 	known   *plans.Known
 	geo     *plans.Geometry // the segment's nodes and shapes
 	scalars []segment.Scalar
-	leaves  []int32           // relative ids of the segment
-	pins    []*memory.Storage // their memory; the recipe is one of its readers
+	leaves  []int32           // relative ids in the segment
+	pins    []*memory.Storage // memory of the leaves; the recipe is a reader of it
 	room    [2]*memory.Storage
 	live    atomic.Int32
-	watched bool // the collector tells of pins that are dropped; under the stream's lock
+	watched bool // the collector reports the death of the pins; guarded by the stream's lock
 }
 
-// drop is called when one of the recipe's values dies or is in memory.
+// drop is called when one of the recipe's values is released or is in memory.
 func (r *recipe) drop() {
 	if r.live.Add(-1) == 0 {
 		for _, st := range r.pins {
@@ -37,8 +36,8 @@ func (r *recipe) drop() {
 	}
 }
 
-// watch has the collector tell of what the recipe pins: a value that nobody
-// releases keeps it alive by the recipe alone.
+// watch makes the collector report the death of the memory that the recipe pins. A value that is
+// never released keeps that memory alive through its recipe only.
 func (r *recipe) watch() {
 	if r.watched {
 		return
@@ -49,8 +48,8 @@ func (r *recipe) watch() {
 	}
 }
 
-// notOwn notes, where again is set, that the items from one on are not the
-// program's own.
+// notOwn marks the items from index from on as items that the program did not record, if again is
+// set.
 func (s *Stream) notOwn(from int, again bool) {
 	if !again {
 		return
@@ -64,8 +63,8 @@ func (s *Stream) notOwn(from int, again bool) {
 	}
 }
 
-// replay records the ops of a virtual value again, marks it to be written and
-// returns its new relative id. It never cuts the stream. The lock is held.
+// replay records the ops of a virtual value again, marks the value to be written and returns its
+// new relative id. It never cuts the stream. The lock is held.
 func (s *Stream) replay(v *Value) int32 {
 	if s.taped() {
 		s.taping.revive(v)
@@ -78,7 +77,7 @@ func (s *Stream) replay(v *Value) int32 {
 		s.dev.Profile.Found(profile.Recomputed, what, line)
 	}
 
-	// The nodes that lead to v, found backwards.
+	// Mark the nodes that lead to v, from the last one backwards.
 	need := make([]bool, len(rec.Tensors))
 	need[last] = true
 	for n := len(rec.Nodes) - 1; n >= 0; n-- {
@@ -92,7 +91,7 @@ func (s *Stream) replay(v *Value) int32 {
 			}
 		}
 	}
-	// A leaf comes right before the first node that reads it, as everywhere in a queue.
+	// A leaf is added right before the first node that reads it, like every operand of a queue.
 	now := slices.Repeat([]int32{-1}, len(rec.Tensors))
 	operand := func(id int32) int32 {
 		if now[id] < 0 {

@@ -17,14 +17,15 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Bounds of a report. Who has more of something sees what took longest.
+// Limits of a report. If there are more kernels, it shows those that took longest; of plans,
+// those that ran most often.
 const (
 	reportKernels = 256
 	reportPlans   = 256
 )
 
-// Report is what the device shows of what it ran. Without Options.Report it knows its
-// counters, plans and kernels, and no times.
+// Report returns what the device knows about the work that it ran. Without Options.Report these
+// are its counters, plans and kernels, without times.
 func (d *Device) Report() report.Device {
 	peaks := d.Peaks()
 	r := report.Device{Name: d.Opts.Device, Description: d.Caps.Description, Closed: d.Closed.Load(),
@@ -59,7 +60,7 @@ func micros(from, t time.Time) float64 {
 	return float64(t.Sub(from)) / 1e3
 }
 
-// counters are the numbers of Stats, in its order.
+// counters lists the numbers of Stats in the order of its fields.
 func counters(s device.Stats) (list []report.Counter) {
 	add := func(group string, v reflect.Value) {
 		for i := range v.NumField() {
@@ -74,19 +75,19 @@ func counters(s device.Stats) (list []report.Counter) {
 	return list
 }
 
-// reporting is a report in the making.
+// reporting is a report while it is made.
 type reporting struct {
 	d     *Device
 	r     *report.Device
 	state *profile.State
-	at    []int          // where the profile's kernels are in the report, -1 for nowhere
-	byKey map[uint64]int // the same by key
+	at    []int          // the report's index of each kernel of the profile, -1 for none
+	byKey map[uint64]int // the report's index of each kernel, by key
 
 	slow  map[uint64]report.Finding // interpreted kernels, by key
-	asked map[runtime.Program]bool  // programs that are counted in slow; plans share them
+	asked map[runtime.Program]bool  // programs already counted in slow; plans share programs
 }
 
-// kernels lists those that took longest.
+// kernels lists the kernels that took longest.
 func (x *reporting) kernels() {
 	order := make([]int, len(x.state.Kernels))
 	for i := range order {
@@ -112,13 +113,12 @@ func (x *reporting) kernels() {
 	}
 }
 
-// plans lists the plans in use, those that ran most first, and what is to be seen of
-// their kernels.
+// plans lists the plans in use, those that ran most often first, with their kernels.
 func (x *reporting) plans() {
 	var all []*plans.Known
 	x.d.plans.Trie.All(func(_ []queue.Key, _ segment.End, known []*plans.Known) { all = append(all, known...) })
 	var views []plans.View
-	for _, e := range all { // texts take their time: not under the trie's lock
+	for _, e := range all { // making a text takes long, so it is done without the trie's lock
 		if v := e.View(); v.Ops > 0 {
 			views = append(views, v)
 		}
@@ -155,7 +155,7 @@ func (x *reporting) plans() {
 	}
 }
 
-// untimed adds a kernel of which nobody knows what it took.
+// untimed adds a kernel whose time is unknown.
 func (x *reporting) untimed(k *codegen.Kernel) int {
 	i := len(x.r.Kernels)
 	x.byKey[k.Key()] = i
@@ -163,7 +163,7 @@ func (x *reporting) untimed(k *codegen.Kernel) int {
 	return i
 }
 
-// rowNames are those of rows that are no stream, in the order of the report.
+// rowNames are the names of the rows that are not streams, in the order of the report.
 var rowNames = []struct {
 	row  profile.Row
 	name string
@@ -172,13 +172,13 @@ var rowNames = []struct {
 	{profile.RowCache, "cache on disk"}, {profile.RowFault, "faults"},
 }
 
-// kinds are the profile's in the report's terms.
+// kinds maps the profile's kinds of spans to the report's.
 var kinds = map[profile.Kind]report.Kind{
 	profile.Segment: report.Segment, profile.Run: report.Run, profile.LaunchOf: report.Launch, profile.Explore: report.Explore,
 	profile.Compile: report.Compile, profile.Tune: report.Tune, profile.Cache: report.Cache, profile.Fault: report.Fault,
 }
 
-// spans makes the time line.
+// spans makes the timeline.
 func (x *reporting) spans() {
 	x.r.SpansLeft = x.state.Dropped
 	seen := map[profile.Row]bool{}
@@ -205,7 +205,7 @@ func (x *reporting) spans() {
 		}
 		x.r.Rows = append(x.r.Rows, name)
 	}
-	if closed > 0 { // one row for all: a server closes a stream for each request
+	if closed > 0 { // one row for all closed streams: a server closes a stream for each request
 		for _, row := range streams {
 			if _, ok := rows[row]; !ok {
 				rows[row] = len(x.r.Rows)

@@ -7,13 +7,13 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// interpreter is a device that counts the launches of a program that its interpreter ran.
+// interpreter is a device that counts how often its interpreter ran a program.
 type interpreter interface {
 	Interpreted(runtime.Program) int64
 }
 
-// interpreted notes a program of which launches were interpreted, with the first line of the
-// plan that it is part of.
+// interpreted adds a program to slow if launches of it were interpreted. The finding has the
+// first known line of the program's plan.
 func (x *reporting) interpreted(prog runtime.Program, lines []string) {
 	dev, ok := x.d.Driver.(interpreter)
 	if !ok {
@@ -38,8 +38,8 @@ func (x *reporting) interpreted(prog runtime.Program, lines []string) {
 	x.slow[key] = f
 }
 
-// findings lists what made the program slower than it need be: what the profile counted, and
-// interpreted kernels, the most frequent first.
+// findings lists the reasons why the program was slower than necessary: the findings of the
+// profile and interpreted kernels, the most frequent first.
 func (x *reporting) findings() {
 	for _, f := range x.state.Found {
 		x.r.Findings = append(x.r.Findings, report.Finding{What: f.What, Of: f.Of, Line: f.Line, Count: f.Count})
@@ -50,11 +50,12 @@ func (x *reporting) findings() {
 	report.SortFindings(x.r.Findings)
 }
 
-// A launch of at most smallWork bytes and operations takes what a launch costs.
+// smallWork is the number of bytes, or of operations, up to which the fixed cost of a launch
+// dominates.
 const smallWork = 4096
 
-// launch estimates the microseconds that a launch takes beside its kernel: the median of
-// kernels that have next to nothing to do, 0 where there is none.
+// launch estimates the fixed cost of a launch in microseconds: the median time of kernels with at
+// most smallWork. It is 0 if there are none.
 func (x *reporting) launch() float64 {
 	var each []float64
 	for i := range x.r.Kernels {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// rescue settles a segment for which no plan could be made or bound: op by op,
-// with every result that somebody may ask for in memory.
+// rescue computes a segment op by op, because no plan for it could be made or bound. It writes
+// every result that the program can request.
 func (s *Stream) rescue(seg *segment.Segment, ent *plans.Known, cause error) {
 	r := exec.ByOp{Dev: &s.dev.Base, Pool: &s.dev.mem, Seg: seg, Mem: make([]*memory.Storage, len(seg.Tensors)), Bad: make([]*operror.Error, len(seg.Tensors)),
 		Fail: exec.Failer(s, ent, seg, s.query(seg, segment.End{}).KnownLines())}
@@ -39,7 +39,7 @@ func (s *Stream) rescue(seg *segment.Segment, ent *plans.Known, cause error) {
 	r.Forget(0)
 }
 
-// rescueAll is the job that rescue has the lane run.
+// rescueAll is the job that rescue submits.
 func (s *Stream) rescueAll(r *exec.ByOp) {
 	seg := r.Seg
 	for id, st := range r.Mem {
@@ -50,7 +50,7 @@ func (s *Stream) rescueAll(r *exec.ByOp) {
 			r.Mem[id] = nil
 		}
 	}
-	left := make([]int32, len(seg.Tensors)) // nodes that have not read it yet
+	left := make([]int32, len(seg.Tensors)) // number of nodes that still have to read each tensor
 	for n := range seg.Nodes {
 		for _, a := range seg.Nodes[n].Args[:seg.Nodes[n].NArgs] {
 			if !a.Scalar {

@@ -1,5 +1,5 @@
-// Ops runs a few segments on a device with a cache, and prints for each how
-// many plans were explored: see TestPlansOutliveOtherOps.
+// Ops runs a few segments on a device with a cache, and prints how many plans each segment
+// explored: see TestPlansOutliveOtherOps.
 package main
 
 import (

@@ -16,64 +16,66 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Binding is a tape whose arguments, results and what it sets stay in the same memory from
-// run to run, so that a run has nothing to find out but whether all is as it was: see quick.
-// Where it is not, it is fixed anew. Where that cannot be, as when somebody looks at the
-// old value of what is set, the tape is played, and results are copied to where they belong.
+// Binding is a tape whose arguments, results and set handles stay in the same memory from run to
+// run. A run then only checks that nothing has changed: see quick. If something has changed, the
+// Binding is fixed again. If that is not possible, for example because the program reads the old
+// value of a handle that the tape sets, the tape is played and its results are copied to their
+// memory.
 //
-// A run writes over what handles name. Nobody who got hold of a value before sees that:
-// while a stream has Bindings its values are looked at under its lock only, and what
-// somebody reads is left to that reader: later runs store the result in other memory.
+// A run overwrites the memory of values that handles name. Other readers of these values never
+// see that. First, the values of a stream with Bindings are read under the stream's lock only.
+// Second, memory with another reader is left to that reader, and later runs store the result in
+// other memory.
 type Binding struct {
 	s       *Stream
 	t       *Tape
 	in, out []*Value // handles
 
 	slowly sync.Mutex // held by runs that are not quick
-	rest   int        // of those, until it is tried again to fix it
+	rest   int        // number of such runs until the next try to fix the Binding
 	last   int
 
-	// Under the stream's lock.
+	// The stream's lock guards the fields from here on.
 	closed  bool
-	fixed   *exec.Fixed      // nil: what runs is the tape
-	call    runtime.Sequence // of fixed, where that is one call
+	fixed   *exec.Fixed      // nil: a run plays the tape
+	call    runtime.Sequence // fixed as one call, nil if it is not one call
 	watch   []watched
 	readers []reader
 	room    []byte
-	runs    int64 // that were not counted yet
-	quicks  int   // runs since it was fixed
-	onces   int64 // runs that are in none of these yet
-	calls   int64 // of these, as one call
+	runs    int64 // runs that were not counted yet
+	quicks  int   // quick runs since the Binding was fixed
+	onces   int64 // runs by Once that are not in runs, quicks and calls yet
+	calls   int64 // runs that were one call and were not counted yet
 }
 
-// watched is a handle of a Binding, and what it named when that was fixed: a run is as quick
-// as it is found that nothing has changed.
+// watched is a handle of a Binding and the value that it named when the Binding was fixed. A run
+// is quick if no watched handle has changed.
 type watched struct {
 	h, v  *Value
-	named *Value        // what h.names was
-	blk   *memory.Block // that is written, else nil
+	named *Value        // the former h.names
+	blk   *memory.Block // the block if a run writes it, else nil
 }
 
-// reader is the hold of a Binding on memory.
+// reader is the Binding's count as a reader of a block.
 type reader struct {
 	blk   *memory.Block
 	known bool
 }
 
-// turns are the runs that a call of Run makes before others may have the stream.
+// turns is the largest number of runs that Run makes before it unlocks the stream for others.
 const turns = 64
 
-// longestUnfixed is how many runs go by at most before it is tried again to fix a Binding.
+// longestUnfixed is the largest number of runs before the next try to fix a Binding.
 const longestUnfixed = 64
 
-// quick reports that the next run is like the last one. The lock is held. Traces and checks
-// are the device's for good: with them nothing is ever fixed.
+// quick reports that the next run can be like the last one. The lock is held. A device's traces
+// and checks never change; with them no Binding is ever fixed.
 func (b *Binding) quick() bool {
 	s := b.s
 	if b.fixed == nil || s.q.Len() > 0 || s.taping != nil || !s.lane.Idle() || s.usable() != nil {
 		return false
 	}
-	for i := range b.watch { // no calls: this is a third of a run
+	for i := range b.watch { // no function calls in this loop: it takes a third of a run's time
 		w := &b.watch[i]
 		n := w.v.more.Load()
 		switch {
@@ -90,7 +92,8 @@ func (b *Binding) quick() bool {
 	return true
 }
 
-// Once makes a run where that is quick and one call: the way of nearly all.
+// Once makes a run if it is quick and one call, which nearly all runs are. It reports whether it
+// did.
 func (b *Binding) Once() (done bool) {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
@@ -101,12 +104,12 @@ func (b *Binding) Once() (done bool) {
 	return true
 }
 
-// Run runs it so many times, and returns when that is done, or at the first run that failed.
+// Run makes n runs. It returns when they are done, or at the first run that fails.
 func (b *Binding) Run(n int) error {
 	for n > 0 {
 		done, err := b.turn(n)
 		if err != nil {
-			b.s.dev.Rethrow() // a hook's panic waits until the lock was given up
+			b.s.dev.Rethrow() // the lock is released, so a hook's panic may continue
 			return err
 		}
 		if done == 0 {
@@ -120,7 +123,7 @@ func (b *Binding) Run(n int) error {
 	return nil
 }
 
-// turn makes some runs if they are quick ones.
+// turn makes some of the runs if they are quick, and returns their number.
 func (b *Binding) turn(n int) (done int, err error) {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
@@ -140,8 +143,8 @@ func (b *Binding) turn(n int) (done int, err error) {
 	return done, nil
 }
 
-// failed takes up what a run left that failed. The error is nil where all came to be
-// computed. The lock is held.
+// failed handles the error of a failed run. It returns nil if all results were computed after
+// all. The lock is held.
 func (b *Binding) failed(err error) error {
 	b.fixed.Failed(err)
 	var first error
@@ -188,12 +191,12 @@ func (b *Binding) slow() error {
 	return b.through()
 }
 
-// worthFixing is how many runs pay for finding out what a run is. Where there were fewer since
-// the last time, as where a program sets an argument before every run, the tape is played the
-// next times, more and more often.
+// worthFixing is the number of quick runs that pay for fixing a Binding. There are fewer if, for
+// example, the program sets an argument before every run. The next runs then play the tape, and
+// their number grows each time.
 const worthFixing = 8
 
-// fewRuns reports that it was fixed to little avail.
+// fewRuns reports that too few runs were quick since the Binding was fixed.
 func (b *Binding) fewRuns() bool {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
@@ -206,7 +209,7 @@ func (b *Binding) fewRuns() bool {
 	return few
 }
 
-// ready runs what is queued and waits for it.
+// ready runs the queued ops and makes unlock wait for them.
 func (b *Binding) ready() error {
 	s := b.s
 	s.mu.Lock()
@@ -223,7 +226,7 @@ func (b *Binding) ready() error {
 	return nil
 }
 
-// through plays the tape, and copies its results.
+// through plays the tape and copies its results to their memory.
 func (b *Binding) through() error {
 	out := make([]*Value, len(b.out))
 	for i := range out {
@@ -253,7 +256,7 @@ func (b *Binding) through() error {
 	return nil
 }
 
-// copy makes result i what v is.
+// copy copies v to the memory of result i.
 func (b *Binding) copy(i int, v *Value) error {
 	st, err := computed(v, nil, "run")
 	if err != nil {
@@ -275,7 +278,7 @@ func (b *Binding) copy(i int, v *Value) error {
 	return s.dev.Launch([]runtime.Launch{l}, nil, device.Submitter{Stream: s.num})
 }
 
-// carry has the results carry an error.
+// carry stores an error in the results.
 func (b *Binding) carry(err error) {
 	e, ok := err.(*operror.Error)
 	if !ok {
@@ -290,7 +293,7 @@ func (b *Binding) carry(err error) {
 	}
 }
 
-// unfit says why the tape does not fit its arguments, or what it sets, any more.
+// unfit returns the reason why the tape's arguments, or the handles that it sets, no longer fit.
 func (b *Binding) unfit() error {
 	for i, h := range b.in {
 		if err := b.t.inputs[i].differs(h); err != nil {
@@ -305,7 +308,7 @@ func (b *Binding) unfit() error {
 	return fmt.Errorf("%w: an argument lies otherwise than when it was bound", ir.ErrUnsupported)
 }
 
-// differs says what a value has that the tape was not recorded with.
+// differs returns how the value differs from the one with which the tape was recorded.
 func (x *tapeInput) differs(h *Value) error {
 	if err := h.Cause(); err != nil {
 		return err
@@ -322,8 +325,8 @@ func (x *tapeInput) differs(h *Value) error {
 	return nil
 }
 
-// Write writes the elements of argument i, which are of that dtype: the handle has them
-// from then on, and whoever got hold of it before keeps what it was.
+// Write overwrites the elements of argument i; dt is their dtype. The handle then names the new
+// value. Other readers of the old value keep the old elements.
 func (b *Binding) Write(i int, dt ir.DType, data []byte) error {
 	s, x := b.s, &b.t.inputs[i]
 	switch {
@@ -353,14 +356,14 @@ func (b *Binding) Write(i int, dt ir.DType, data []byte) error {
 	if err != nil || len(data) == 0 {
 		return err
 	}
-	b.room = append(b.room[:0], data...) // so that data need not be on the heap
+	b.room = append(b.room[:0], data...) // data itself would escape to the heap
 	return s.dev.Driver.Write(v.mem.Load().Buf, dt, 0, b.room)
 }
 
-// released says that a handle was given up.
+// released reports that the handle was given up.
 func (h *Value) released() bool { return h.now().more.Load() == unnamed }
 
-// Close ends it. What its handles name stays.
+// Close ends the Binding. Its handles keep their values.
 func (b *Binding) Close() {
 	b.s.mu.Lock()
 	was := b.closed
@@ -375,7 +378,7 @@ func (b *Binding) Close() {
 	}
 }
 
-// tally notes what Once did. The lock is held.
+// tally moves the runs by Once to the other counters. The lock is held.
 func (b *Binding) tally() {
 	b.runs, b.calls, b.quicks, b.onces = b.runs+b.onces, b.calls+b.onces, b.quicks+int(b.onces), 0
 }
@@ -392,7 +395,7 @@ func (b *Binding) count() {
 	}
 }
 
-// bindings are those of a device whose runs are to be counted.
+// bindings lists the Bindings of a device, whose runs have to be counted.
 type bindings struct {
 	mu   sync.Mutex
 	list []weak.Pointer[Binding]
@@ -404,7 +407,7 @@ func (x *bindings) add(b *Binding) {
 	x.list = append(slices.DeleteFunc(x.list, func(p weak.Pointer[Binding]) bool { return p.Value() == nil }), weak.Make(b))
 }
 
-// count has all add their runs to the counters, but those that are at it.
+// count adds the runs of all Bindings to the counters, except those whose stream is locked now.
 func (x *bindings) count() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -416,18 +419,18 @@ func (x *bindings) count() {
 	}
 }
 
-// settle returns when no run of a Binding is under way that began before the device was
-// closed.
+// settleBindings returns when the runs of Bindings that began before the device was closed have
+// ended.
 func (d *Device) settleBindings() {
 	for _, s := range d.open.list() {
 		if s.bindings.Load() > 0 {
 			s.mu.Lock()
-			s.mu.Unlock() //nolint:staticcheck // whoever takes it next sees that the device is closed
+			s.mu.Unlock() //nolint:staticcheck // later users of the lock see that the device is closed
 		}
 	}
 }
 
-// value is a new one of the stream in memory, of which a reader becomes the value's.
+// value makes a value of the stream in memory. The caller's reader becomes the value's.
 func (s *Stream) value(as *Carrier, dt ir.DType, form *queue.Form, st *memory.Storage) *Value {
 	v := as.value()
 	v.home, v.dt, v.form, v.state, v.stray = s, dt, form, stReady, true

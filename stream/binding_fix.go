@@ -10,9 +10,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Bind makes a Binding of a tape, nil where the arguments are not like those that it was
-// recorded with. out are handles for the results: of tensors that these are to be written
-// over, or zero Values.
+// Bind makes a Binding of a tape. It returns nil if the arguments differ from those with which
+// the tape was recorded. out are the handles of the results: tensors that the results overwrite,
+// or zero Values.
 func (t *Tape) Bind(s *Stream, in, out []*Value) (*Binding, error) {
 	if len(in) != len(t.inputs) || s.dev != t.dev || !t.retain() {
 		return nil, nil
@@ -51,10 +51,10 @@ func (t *Tape) Bind(s *Stream, in, out []*Value) (*Binding, error) {
 	return b, nil
 }
 
-// rehearsals are the plays after which the plans of a tape are known, if they come to be.
+// rehearsals is the number of plays after which the tape's plans are known, if they can be known.
 const rehearsals = 2
 
-// check finds results that cannot be what they are to be written to.
+// check returns an error if a result cannot be written to its tensor.
 func (b *Binding) check() error {
 	t := b.t
 	if len(b.out) != len(t.outs) {
@@ -84,7 +84,8 @@ func (b *Binding) check() error {
 	return nil
 }
 
-// rehearse plays the tape, for its plans to be found, and has what it sets be as it was.
+// rehearse plays the tape so that its plans are found, and then restores the handles that it
+// sets.
 func (b *Binding) rehearse() {
 	s, t := b.s, b.t
 	saved := make([]found, len(t.sets))
@@ -95,7 +96,7 @@ func (b *Binding) rehearse() {
 	for i := range out {
 		out[i] = new(Value)
 	}
-	_, _ = t.Play(s, b.in, nil, out, true) // what is wrong with the arguments is the first run's to say
+	_, _ = t.Play(s, b.in, nil, out, true) // the first run reports errors of the arguments
 	for _, v := range out {
 		v.release(&dropped)
 	}
@@ -105,7 +106,8 @@ func (b *Binding) rehearse() {
 	s.dev.plans.Search.Wait()
 }
 
-// back has a handle name what was found of it before, whose reader becomes the handle's.
+// back makes a handle name the value that it named before. The reader in was becomes the
+// handle's.
 func (s *Stream) back(h *Value, was found) {
 	if was.Storage == nil {
 		return
@@ -118,8 +120,8 @@ func (s *Stream) back(h *Value, was found) {
 	}
 }
 
-// bring makes what a handle names a value of the stream, in the memory where it is, that
-// carries what it is to.
+// bring replaces the value that h names by a value of stream s in the same memory. as makes the
+// new value. It does nothing if the old value fits already.
 func (s *Stream) bring(h *Value, as *Carrier) {
 	at := h.names.Load()
 	v := h.now()
@@ -135,13 +137,13 @@ func (s *Stream) bring(h *Value, as *Carrier) {
 	s.mu.Unlock()
 	if h.names.CompareAndSwap(at, own) {
 		v.end(&dropped)
-	} else { // somebody set or released it meanwhile
+	} else { // another goroutine set or released it meanwhile
 		own.end(&dropped)
 	}
 }
 
-// inputs is the memory of arguments and states, each with a reader; false where that is
-// not what the tape needs.
+// inputs returns the memory of arguments and states, each with a reader. ok is false if some
+// memory does not fit the tape.
 func (b *Binding) inputs() (list []*memory.Storage, ok bool) {
 	for i, h := range b.in {
 		list = append(list, b.t.inputs[i].of(h, b.s))
@@ -164,8 +166,8 @@ func release(list []*memory.Storage) {
 	}
 }
 
-// fix finds out what a run is, and takes it down for those that come. It reports false
-// where the next run is to be played. Nothing is queued, or it is not fixed.
+// fix prepares a run and keeps it for later runs. It returns false if the next run must play the
+// tape, for example because something is queued.
 func (b *Binding) fix() (ok bool, err error) {
 	s, t := b.s, b.t
 	for i, h := range b.out {
@@ -209,7 +211,7 @@ func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
 			v = named
 		}
 		if st := v.mem.Load(); st == nil || st.Block != inputs[i].Block {
-			return false, nil // it was set meanwhile
+			return false, nil // the argument was set meanwhile
 		}
 		b.watch = append(b.watch, watched{h: h, v: v, named: named})
 	}
@@ -230,7 +232,7 @@ func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
 			return err
 		}
 		w := watched{h: h, v: v, named: h.names.Load(), blk: v.mem.Load().Block}
-		if w.named != v && (w.named != nil || h != v) { // nobody has the handle any more
+		if w.named != v && (w.named != nil || h != v) { // the handle was given up: watch the value itself
 			w.h, w.named = v, v.names.Load()
 		}
 		b.watch = append(b.watch, w)
@@ -270,25 +272,25 @@ func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
 	}
 	if b.fixed, err = x.Fix(&s.bind, inputs, over, sinks); err != nil {
 		b.fixed = nil
-		return false, nil // the tape may be played in less memory
+		return false, nil // playing the tape may need less memory
 	}
 	b.call = b.fixed.OneCall()
 	return true, nil
 }
 
-// sees reports a handle whose value the tape reads.
+// sees reports that the tape reads the value of h.
 func (t *Tape) sees(h *Value) bool {
 	return slices.ContainsFunc(t.states, func(x tapeState) bool { return x.h == h })
 }
 
-// settleUnder is settle for who does not have the lock of the tape's bounds.
+// settleUnder is settle for a caller that does not hold t.bounds.mu.
 func (t *Tape) settleUnder() {
 	t.bounds.mu.Lock()
 	t.settle()
 	t.bounds.mu.Unlock()
 }
 
-// unfix gives up what fix found. The lock is held.
+// unfix drops what fix prepared. The lock is held.
 func (b *Binding) unfix() {
 	if b.fixed != nil {
 		b.fixed.Count()
@@ -303,8 +305,8 @@ func (b *Binding) unfix() {
 	b.readers, b.watch = b.readers[:0], b.watch[:0]
 }
 
-// writable reports a value that may be written over where it lies. The lock is held, and
-// what was submitted has run.
+// writable reports that a value may be overwritten in its memory. The lock is held, and all
+// submitted jobs have run.
 func (b *Binding) writable(v *Value) bool {
 	if v.home != b.s || v.state != stReady || v.more.Load() != 0 {
 		return false
@@ -313,9 +315,9 @@ func (b *Binding) writable(v *Value) bool {
 	return st.View == nil && st.Alone(b.s.lane)
 }
 
-// place is the value that a handle is to name when something is written there: what it
-// names, where nobody else reads that, or a new one in other memory. The lock is held, and
-// what was submitted has run.
+// place returns the value that the handle names when a run writes there. It is the present value
+// if that has no other reader, otherwise a new value in other memory. The lock is held, and all
+// submitted jobs have run.
 func (b *Binding) place(h *Value, o tapeOut) (*Value, error) {
 	s, dt, form := b.s, o.dt, o.form
 	v := h.now()
@@ -335,7 +337,7 @@ func (b *Binding) place(h *Value, o tapeOut) (*Value, error) {
 	}
 	own := s.value(o.as, dt, form, &blk.Dense)
 	if v.more.Load() == unnamed {
-		return own, nil // nobody has the handle any more
+		return own, nil // the handle was given up
 	}
 	if old := h.name(own); old != nil && old.letGo() && old.home == s {
 		s.drop(old, &dropped)
@@ -343,7 +345,7 @@ func (b *Binding) place(h *Value, o tapeOut) (*Value, error) {
 	return own, nil
 }
 
-// placeAll has all results be somewhere.
+// placeAll gives every result its memory.
 func (b *Binding) placeAll() error {
 	b.s.mu.Lock()
 	defer b.s.unlock()

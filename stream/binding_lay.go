@@ -5,12 +5,12 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Tapes that are bound have arguments and states that lie densely, so that these may be set to
-// whatever has their shape: what a handle names otherwise, as a view of other memory, is copied
-// to memory of its own. Nobody sees that.
+// A bound tape has dense arguments and states, and so they can be set to any value of the same
+// shape. If a handle names a view of other memory, the elements are copied to memory of their
+// own. The program cannot see the difference.
 
-// Lay has handles name dense tensors where they name views. What carries an error, or is not
-// there any more, is left to whoever asks for it.
+// Lay replaces views that the handles name by dense tensors. It skips handles with an error and
+// handles that were given up; the next user of such a handle gets the error.
 func (s *Stream) Lay(handles []*Value) error {
 	for _, h := range handles {
 		if err := s.lay(h); err != nil {
@@ -42,13 +42,13 @@ func (s *Stream) lay(h *Value) error {
 	}
 	if h.names.CompareAndSwap(at, own) {
 		v.end(&dropped)
-	} else { // somebody set or released it meanwhile
+	} else { // another goroutine set or released it meanwhile
 		own.end(&dropped)
 	}
 	return nil
 }
 
-// densely is a value of the stream that is a copy. The lock is held.
+// densely returns a new value of the stream that is a dense copy. The lock is held.
 func (s *Stream) densely(st found) (*Value, error) {
 	blk, err := s.dev.mem.Alloc(s.dev.Bytes(st.dt, st.form.Shape), true)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Stream) densely(st found) (*Value, error) {
 	return own, nil
 }
 
-// lay has those that the tape needs densely be so.
+// lay makes the arguments and states dense that the tape needs dense.
 func (b *Binding) lay() error {
 	for i, h := range b.in {
 		if b.t.inputs[i].view == nil {
@@ -87,8 +87,8 @@ func (b *Binding) lay() error {
 	return nil
 }
 
-// LayStates has all that a tape reads and sets lie densely. It reports whether the tape was
-// recorded so; else what is recorded now will be.
+// LayStates makes the states of a tape dense. fits is true if the tape was recorded with dense
+// states and arguments; otherwise a tape recorded now will be.
 func (t *Tape) LayStates(s *Stream) (fits bool, err error) {
 	fits = true
 	for i := range t.states {

@@ -14,29 +14,30 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// A tape that was played is bound: its parts' launches, and the memory that lies between
-// them, are kept as one list, so that a run need only say where arguments, states and
-// results are. What a part's plan is, how its launches are run and what may lie where
-// stays as it was found, for as long as the plan store and the tuner would say the same.
+// A tape is bound after it was played: the launches of its parts and the memory of their
+// intermediate results are kept as one list. A run then only supplies the memory of arguments,
+// states and results. The plans of the parts, the choices for their launches and the shared use
+// of memory stay as they were found, as long as the plan store and the tuner would decide the
+// same.
 
-// bounds are what a tape was bound to: one for each lane that runs it at a time.
+// bounds are the Bounds of a tape, one for each lane that runs it at the same time.
 type bounds struct {
 	mu   sync.Mutex
 	list []*exec.Bound
-	seen bool // the tape was played
-	rest int  // plays until it is tried to bind it, and how many those will be next time
+	seen bool // the tape was played before
+	rest int  // plays before the next try to bind the tape; last: the value of rest after the next failure
 	last int
 }
 
 const (
-	// mostBounds is how many lanes run a tape in memory that is kept for each.
+	// mostBounds is the largest number of Bounds of a tape, each with memory of its own.
 	mostBounds = 4
-	// longestRest is how many plays go by at most before it is tried again to bind a tape.
+	// longestRest is the largest number of plays before the next try to bind a tape.
 	longestRest = 16
 )
 
-// claim takes a Bound for a run on the stream, or makes one; nil where the parts are to
-// be queued. The lock is held.
+// claim reserves a Bound for a run on the stream, or makes a new one. It returns nil if the parts
+// have to be queued. The lock is held.
 func (t *Tape) claim(s *Stream) *exec.Bound {
 	if s.dev.Opts.Check || s.taping != nil || s.trial != nil || len(t.parts) == 0 {
 		return nil
@@ -47,7 +48,7 @@ func (t *Tape) claim(s *Stream) *exec.Bound {
 	for i := 0; i < len(x.list); i++ {
 		b := x.list[i]
 		if !b.Claim(s.lane) {
-			if b.Over() { // its memory was taken, or a run failed
+			if b.Over() { // another user took its memory, or a run failed
 				x.list = slices.Delete(x.list, i, i+1)
 				b.Drop()
 				x.later()
@@ -63,7 +64,7 @@ func (t *Tape) claim(s *Stream) *exec.Bound {
 		b.Unclaim()
 		x.list = slices.Delete(x.list, i, i+1)
 		b.Drop()
-		x.rest = 1 // the plans as they are now run once before
+		x.rest = 1 // the present plans run once before they are bound
 		i--
 	}
 	if !x.seen || x.rest > 0 { // the first play finds the plans
@@ -82,11 +83,11 @@ func (t *Tape) claim(s *Stream) *exec.Bound {
 	return b
 }
 
-// later has the tape rest before it is bound again: the longer, the more often that was
-// to no avail since something that it was bound to ran twice. mu is held.
+// later postpones the next try to bind the tape. The wait doubles with each failure, until a
+// Bound runs a second time. mu is held.
 func (x *bounds) later() { x.rest, x.last = x.last, min(2*x.last+1, longestRest) }
 
-// drop gives up all that is kept.
+// drop drops all Bounds.
 func (x *bounds) drop() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -96,7 +97,8 @@ func (x *bounds) drop() {
 	x.list = nil
 }
 
-// current reports that each part would be run as it is bound. The lock is held.
+// current reports that each part would still run in the way in which it is bound. The lock is
+// held.
 func (s *Stream) current(t *Tape, b *exec.Bound) bool {
 	trie := s.dev.plans.Trie
 	for i, part := range t.parts {
@@ -108,11 +110,11 @@ func (s *Stream) current(t *Tape, b *exec.Bound) bool {
 	return true
 }
 
-// sketch binds a tape, whose plans are known, and claims what came of it: others, who may
-// lack memory, see it only then. It is nil where a plan is not known, or is still being
-// searched for, or there is no memory. What is to be fixed keeps its memory: nobody else
-// sees it, arguments are not written over, and a plan need not be the last word. The lock
-// is held, and the queue is empty.
+// sketch binds a tape whose plans are known, and claims the result before others can see it and
+// take its memory. It returns nil if a plan is unknown or still being searched for, or if memory
+// is lacking. A sketch for a Binding (fixed) differs: it keeps its memory, because only the
+// Binding sees it; runs do not overwrite arguments; and its plans need not be final. The lock is
+// held, and the queue is empty.
 func (s *Stream) sketch(t *Tape, fixed bool) (b *exec.Bound) {
 	var err error
 	defer func() {
@@ -147,7 +149,7 @@ func (s *Stream) sketch(t *Tape, fixed bool) (b *exec.Bound) {
 	defer func() {
 		for _, st := range made {
 			if st != nil {
-				st.Release() // it may be a constant's
+				st.Release() // it may be the memory of a constant
 			}
 		}
 	}()
@@ -190,7 +192,7 @@ func (s *Stream) sketch(t *Tape, fixed bool) (b *exec.Bound) {
 		}
 		results, err := k.Part(ent, geo, &s.work.hot, operands, keep)
 		if err != nil {
-			return nil // out of a sketch's memory there is nothing that may fail, but for a plan's own bounds
+			return nil // memory of a sketch cannot run out: only a plan's own bounds can fail
 		}
 		for _, r := range part.results {
 			if t.wanted[r.product] {
@@ -208,10 +210,10 @@ func (s *Stream) sketch(t *Tape, fixed bool) (b *exec.Bound) {
 	}
 	b, e := k.Bound(outlive, &s.dev.mem)
 	if e != nil {
-		return nil // the program has what there is
+		return nil // the program uses the memory that there is
 	}
 	if fixed {
-		b.Settle(&s.dev.tune) // as far as choices are made
+		b.Settle(&s.dev.tune) // the choices made so far
 		return b
 	}
 	b.Ended = t.Release
@@ -224,8 +226,8 @@ func (s *Stream) sketch(t *Tape, fixed bool) (b *exec.Bound) {
 	return b
 }
 
-// settle finds the products that later parts read, or that outlive a run, before the
-// tape is bound for the first time.
+// settle finds the products that later parts read and those that outlive a run, before the tape
+// is bound for the first time.
 func (t *Tape) settle() {
 	if t.wanted != nil {
 		return
@@ -252,9 +254,8 @@ func (t *Tape) settle() {
 	}
 }
 
-// replay runs the tape in what it was bound to. It returns false where memory is lacking:
-// then the parts are to be queued, and handles that the tape sets may have been set
-// already. The lock is held.
+// replay runs the tape in a Bound. It returns false if memory is lacking. The parts then have to
+// be queued, and some handles that the tape sets may be set already. The lock is held.
 func (p *playing) replay(b *exec.Bound, out []*Value) bool {
 	s, t := p.s, p.t
 	told := s.dev.TellsFlush()
@@ -309,15 +310,15 @@ func (p *playing) replay(b *exec.Bound, out []*Value) bool {
 	return true
 }
 
-// kept are the Bounds of a device, which give their memory back where it is needed more.
+// kept are the Bounds of a device. They give up their memory when the program needs it.
 type kept struct {
 	mu    sync.Mutex
 	list  []weak.Pointer[exec.Bound]
 	clock atomic.Uint64
 }
 
-// add counts a Bound among those that hold memory, at most so many bytes in all: those
-// used longest ago go. It reports false where there is no room.
+// add counts a Bound among those that hold memory, with at most the given bytes in total. To make
+// room it drops the Bounds that were used longest ago. It returns false if there is no room.
 func (k *kept) add(b *exec.Bound, most int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -337,10 +338,10 @@ func (k *kept) add(b *exec.Bound, most int64) bool {
 	return true
 }
 
-// use notes that one runs.
+// use notes that a Bound runs now.
 func (k *kept) use(b *exec.Bound) { b.Used.Store(k.clock.Add(1)) }
 
-// live are those that have memory.
+// live returns the Bounds that still have memory.
 func (k *kept) live() (list []*exec.Bound) {
 	left := k.list[:0]
 	for _, p := range k.list {
@@ -353,7 +354,7 @@ func (k *kept) live() (list []*exec.Bound) {
 	return list
 }
 
-// dropOldest takes the memory of the one that was used longest ago and does not run.
+// dropOldest takes the memory of the Bound that was used longest ago and does not run.
 func (k *kept) dropOldest() (bytes int64, any bool) {
 	list := k.live()
 	slices.SortFunc(list, func(a, b *exec.Bound) int { return int(a.Used.Load()) - int(b.Used.Load()) })
@@ -365,7 +366,7 @@ func (k *kept) dropOldest() (bytes int64, any bool) {
 	return 0, false
 }
 
-// yield takes the memory of all that do not run, and reports whether there was any.
+// yield takes the memory of all Bounds that do not run. It reports whether it freed any.
 func (k *kept) yield() (some bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,10 +1,10 @@
 package stream
 
-// Carrier makes the values of what a tape computes where the caller's handles are to find
-// more than a value there: see MarkFollowed. A nil Carrier makes plain ones.
+// Carrier makes the values that a tape computes, if the caller stores more than a value with
+// them: see MarkFollowed. A nil Carrier makes plain values.
 type Carrier struct {
-	New func() *Value       // a zero Value, in the caller's own room
-	Has func(v *Value) bool // a value with MarkFollowed is one of them
+	New func() *Value       // makes a zero Value within a larger struct of the caller
+	Has func(v *Value) bool // reports whether a value with MarkFollowed came from this Carrier
 }
 
 func (c *Carrier) value() *Value {
@@ -14,7 +14,7 @@ func (c *Carrier) value() *Value {
 	return c.New()
 }
 
-// has reports that a value carries what it is to.
+// has reports that v is a value such as the Carrier makes.
 func (c *Carrier) has(v *Value) bool {
 	if followed := v.marks&MarkFollowed != 0; c == nil || !followed {
 		return c == nil && !followed
@@ -22,13 +22,14 @@ func (c *Carrier) has(v *Value) bool {
 	return c.Has(v)
 }
 
-// Carry has result i of all runs be a value of c.
+// Carry makes c produce the values of result i in all runs.
 func (t *Tape) Carry(i int, c *Carrier) { t.outs[i].as = c }
 
-// Carrier of result i, nil for plain values.
+// Carrier returns the Carrier of result i, nil for plain values.
 func (t *Tape) Carrier(i int) *Carrier { return t.outs[i].as }
 
-// Sets are the handles from outside that were set so far, as far as the tape can do so again.
+// Sets returns the outside handles that were set so far, except handles that the recorded
+// function made or got as arguments.
 func (t *Taping) Sets() (hs []*Value) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -40,7 +41,7 @@ func (t *Taping) Sets() (hs []*Value) {
 	return hs
 }
 
-// Carry has what such a handle is set to be a value of c.
+// Carry makes c produce the values to which a run sets the handle h.
 func (t *Taping) Carry(h *Value, c *Carrier) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()

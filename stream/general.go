@@ -13,46 +13,48 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// General is a tape whose arguments have axes of any size. What else has a size in it
-// follows from those: by polynomials with whole coefficients, which a few trials tell.
+// General is a tape whose arguments have axes of any size. The other sizes in the tape are
+// polynomials of these sizes with integer coefficients. A few trials determine the polynomials.
 type General struct {
 	tape   *Tape
-	axes   [][]int // of each argument the number of each axis; -1 where the size is fixed
-	free   []int   // the axes that may have another size, of those with a number
+	axes   [][]int // the number of each axis of each argument; -1 for a fixed size
+	free   []int   // the numbered axes that may have another size
 	polys  []poly.Poly
-	forms  [][]int               // shapes, as polys
-	inputs []int                 // forms of the arguments
-	memory map[int]generalMemory // by constants of the tape
+	forms  [][]int               // shapes, as indices into polys
+	inputs []int                 // indices into forms, one for each argument
+	memory map[int]generalMemory // by index of the constant of the tape
 	nodes  []generalNode
 	parts  []generalPart
 }
 
 // generalPart is a segment of the tape.
 type generalPart struct {
-	first   int                  // number of its first node
-	from    map[int32]tapeSource // of its operands
-	scalars []partScalar         // that depend on sizes
+	first   int                  // index of its first node in nodes
+	from    map[int32]tapeSource // sources of its operands, by slot
+	scalars []partScalar         // the scalars that depend on sizes
 }
 
 type partScalar struct {
-	at int32 // among the segment's
+	at int32 // id of the scalar in the segment
 	generalScalar
 }
 
-// generalMemory is how memory from outside lies: a view of it may have sizes.
+// generalMemory describes how the tape sees memory from outside. A view of it may depend on
+// sizes.
 type generalMemory struct {
 	dt           ir.DType
 	form, offset int
-	stride       []int // polys; nil where the tape's own view is right
+	stride       []int // indices into polys, like form and offset; nil if the tape's own view stays
 }
 
 // generalNode is an op of a General.
 type generalNode struct {
 	form        int
-	start, step []int // polys
+	start, step []int // indices into polys
 }
 
-// generalScalar is a run-time scalar: bits, a number that a poly gives, or 1 over that.
+// generalScalar is a scalar: fixed bits, the value of a polynomial, or the reciprocal of that
+// value.
 type generalScalar struct {
 	kind scalarKind
 	dt   ir.DType
@@ -68,20 +70,20 @@ const (
 	scalarReciprocal
 )
 
-// mostAxes is how many axes of other sizes a General has at most: with each there are
-// more polynomials to tell from one another.
+// mostAxes is the largest number of free axes of a General. Each axis adds polynomials that the
+// trials must distinguish.
 const mostAxes = 6
 
-// checks is how many trials there are beyond those that polynomials need.
+// checks is the number of trials beyond those that determine the polynomials.
 const checks = 4
 
 var errNotGeneral = errors.New("its sizes do not follow from those of its arguments")
 
-// Generalise finds out how the sizes in a tape follow from those of its arguments'
-// axes, which have numbers, or -1 where they stay what they are. sizes are those that
-// the tape has. Those that are 0 or 1 stay so, too: what they are decides which ops a
-// program does. f does on a trial what the tape does. The General is one of the tape's
-// users; it is nil where the ops depend on more than that.
+// Generalise finds out how the sizes in a tape depend on the sizes of its arguments' axes. axes
+// has the number of each axis, or -1 if its size is fixed. sizes are the axes' sizes in the tape.
+// Sizes 0 and 1 stay fixed, because a program may choose its ops by them. f does in a trial what
+// the tape does. Generalise returns nil if the ops depend on more than the sizes. The General is
+// a user of the tape.
 func Generalise(t *Tape, axes [][]int, sizes []int, f func(*Trial)) *General {
 	g := &General{tape: t, axes: axes, memory: map[int]generalMemory{}}
 	for axis, n := range sizes {
@@ -99,22 +101,22 @@ func Generalise(t *Tape, axes [][]int, sizes []int, f func(*Trial)) *General {
 	return nil
 }
 
-// Settle has everything that is queued on the default stream, such as weights that were
-// just made, be in memory: a tape of what is computed with it then says where it is.
+// Settle runs the ops that are queued on the default stream and writes all their results, such as
+// new weights. A tape of a computation that uses these results can then refer to their memory.
 func (d *Device) Settle() {
 	d.def.mu.Lock()
 	defer d.def.unlock()
 	d.def.flush(segment.End{Reason: segment.ReasonSync, ID: -1, All: true}, true)
 }
 
-// Release ends the General's hold on its tape. It is called once.
+// Release ends the General's use of its tape. It is called once.
 func (g *General) Release() { g.tape.Release() }
 
-// find makes trials at other sizes and fits polynomials to what they tell.
+// find makes trials at other sizes and fits polynomials to their numbers.
 func (g *General) find(sizes []int, f func(*Trial)) bool {
 	for i, x := range g.tape.inputs {
 		if x.view != nil && slices.ContainsFunc(g.axes[i], func(axis int) bool { return axis >= 0 && sizes[axis] > 1 }) {
-			return false // its strides depend on sizes
+			return false // the strides of the view depend on sizes
 		}
 	}
 	degree := degreeOf(len(g.free))
@@ -137,8 +139,8 @@ func (g *General) find(sizes []int, f func(*Trial)) bool {
 	return len(traces) > 1 && fitter != nil && g.fit(&fitting{g: g, Fitter: fitter, known: map[string]int{}, forms: map[string]int{}}, traces, points)
 }
 
-// degreeOf is that of the polynomials in so many axes: each has more coefficients than
-// the one before, and as many trials.
+// degreeOf returns the degree of the polynomials in so many axes. A higher degree needs more
+// coefficients, and so more trials.
 func degreeOf(axes int) int {
 	if axes > 3 {
 		return 2
@@ -146,8 +148,8 @@ func degreeOf(axes int) int {
 	return 3
 }
 
-// trials are what f does at these sizes of the free axes: nil if it fails at one, not
-// alike if it does something else than the tape does.
+// trials traces f at each of the given sizes of the free axes. It returns no traces if f fails in
+// one trial, and alike is false if f does not do the same ops as the tape.
 func (g *General) trials(sizes []int, points [][]int, own *traced, f func(*Trial)) (traces []*traced, alike bool) {
 	for _, x := range points {
 		tr := g.try(g.sizes(sizes, x), f)
@@ -162,13 +164,14 @@ func (g *General) trials(sizes []int, points [][]int, own *traced, f func(*Trial
 	return traces, true
 }
 
-// trialRanges are of what sizes trials are. Where one fails they are made without the
-// largest: a table that a function takes as many rows of as there are has some hundreds.
+// trialRanges are the ranges of sizes for trials. If a trial fails, the trials are repeated
+// without the largest range: a function may read as many rows of a table as an axis has, and such
+// a table may have only some hundred rows.
 var trialRanges = [][2]int{{2, 9}, {10, 64}, {65, 300}, {301, 5000}}
 
-// trialSizes are sizes of so many axes for n trials, in some of the ranges: small and
-// large, odd and even, so that what they have in common is not that they are alike. The
-// first are those that are most likely to be too large.
+// trialSizes returns sizes of the axes for n trials, from the first ranges. It mixes small and
+// large, odd and even sizes, so equal sizes do not hide which axis a number depends on. The first
+// trial uses the largest range, so a failure shows early.
 func trialSizes(axes, n, ranges int) (points [][]int) {
 	rng := rand.New(rand.NewPCG(uint64(axes), 0x9e3779b97f4a7c15))
 	for i := range n {
@@ -185,7 +188,7 @@ func trialSizes(axes, n, ranges int) (points [][]int) {
 	return points
 }
 
-// sizes are those of all axes where the free ones have these.
+// sizes returns the sizes of all axes when the free axes have the given sizes.
 func (g *General) sizes(all, free []int) []int {
 	all = slices.Clone(all)
 	for i, axis := range g.free {
@@ -194,7 +197,7 @@ func (g *General) sizes(all, free []int) []int {
 	return all
 }
 
-// try runs a trial.
+// try runs a trial and returns its trace, or nil if it failed.
 func (g *General) try(sizes []int, f func(*Trial)) *traced {
 	var kinds []kind
 	for i, x := range g.tape.inputs {
@@ -213,14 +216,14 @@ func (g *General) try(sizes []int, f func(*Trial)) *traced {
 	return tr.trace
 }
 
-// fitting is what is being made of traces.
+// fitting holds the state while polynomials are fitted to traces.
 type fitting struct {
 	*poly.Fitter
 	g            *General
 	known, forms map[string]int
 }
 
-// poly is the number of the polynomial that has these values.
+// poly returns the index of the polynomial with these values at the fitter's points.
 func (x *fitting) poly(values []int64) (int, bool) {
 	key := fmt.Sprint(values)
 	if n, ok := x.known[key]; ok {
@@ -236,7 +239,7 @@ func (x *fitting) poly(values []int64) (int, bool) {
 	return n, ok
 }
 
-// polys are those of numbers that each trace has.
+// polys returns the polynomials of a list of numbers that each trace has.
 func (x *fitting) polys(traces []*traced, numbers func(*traced) []int64) (list []int, ok bool) {
 	columns := make([][]int64, len(numbers(traces[0])))
 	for _, tr := range traces {
@@ -254,7 +257,7 @@ func (x *fitting) polys(traces []*traced, numbers func(*traced) []int64) (list [
 	return list, true
 }
 
-// form is the number of the shape with these sizes.
+// form returns the index of the shape with these polynomials as sizes.
 func (x *fitting) form(sizes []int) int {
 	key := fmt.Sprint(sizes)
 	n, ok := x.forms[key]
@@ -265,8 +268,8 @@ func (x *fitting) form(sizes []int) int {
 	return n
 }
 
-// fit finds a polynomial for each number of the traces, which are of the free axes'
-// sizes at points.
+// fit finds a polynomial for each number in the traces. points has the sizes of the free axes in
+// each trace.
 func (g *General) fit(x *fitting, traces []*traced, points [][]int) bool {
 	for i, in := range g.tape.inputs {
 		var list []int
@@ -316,7 +319,7 @@ func (g *General) fit(x *fitting, traces []*traced, points [][]int) bool {
 	return g.fitParts(x, traces)
 }
 
-// fitParts finds what the scalars of each segment are.
+// fitParts finds the formula of each scalar of each segment.
 func (g *General) fitParts(x *fitting, traces []*traced) bool {
 	first := 0
 	for _, p := range g.tape.parts {
@@ -351,7 +354,7 @@ func (g *General) fitParts(x *fitting, traces []*traced) bool {
 	return true
 }
 
-// scalar finds what a scalar is that has these bits.
+// scalar finds the kind of a scalar that has these bits in the traces.
 func (x *fitting) scalar(dt ir.DType, bits []uint64) (s generalScalar, ok bool) {
 	s = generalScalar{dt: dt, bits: bits[0]}
 	if !slices.ContainsFunc(bits, func(b uint64) bool { return b != bits[0] }) {
@@ -375,7 +378,7 @@ func (x *fitting) scalar(dt ir.DType, bits []uint64) (s generalScalar, ok bool) 
 	return s, false
 }
 
-// number is what a scalar of this kind with such bits is of.
+// number returns the integer from which a scalar of this kind with these bits was made.
 func (s *generalScalar) number(bits uint64) (n int64, ok bool) {
 	switch {
 	case s.dt.IsFloat():
@@ -398,7 +401,7 @@ func (s *generalScalar) number(bits uint64) (n int64, ok bool) {
 	return n, s.bitsOf(n) == bits
 }
 
-// bitsOf is the scalar for a number.
+// bitsOf returns the bits of the scalar for a number.
 func (s *generalScalar) bitsOf(n int64) uint64 {
 	switch {
 	case s.kind == scalarReciprocal:

@@ -9,8 +9,9 @@ import (
 	"github.com/millrace-go/millrace/queue"
 )
 
-// At is the tape for other sizes of the axes, in the order of their numbers. It is an
-// error where that is none of the same ops: where a size inside is 0 or 1, or none.
+// At returns the tape for other sizes of the axes, which are in the order of their numbers. It
+// returns an error if the same ops cannot have these sizes, for example because another size in
+// the tape would become 0, 1 or negative.
 func (g *General) At(sizes []int) (*Tape, error) {
 	if !g.tape.retain() {
 		return nil, errNotGeneral
@@ -83,10 +84,10 @@ func (g *General) At(sizes []int) (*Tape, error) {
 	return t, nil
 }
 
-// sized is a General at some sizes.
+// sized is a General at given sizes.
 type sized struct {
 	g      *General
-	values []int64 // of polys
+	values []int64 // values of the polynomials
 	forms  []*queue.Form
 }
 
@@ -120,7 +121,7 @@ func (at *sized) evaluate(sizes []int) error {
 	return nil
 }
 
-// fixed says which polys are numbers.
+// fixed reports which polynomials are constants.
 func (at *sized) fixed() []bool {
 	list := make([]bool, len(at.g.polys))
 	for i, p := range at.g.polys {
@@ -134,8 +135,8 @@ func (at *sized) fixed() []bool {
 	return list
 }
 
-// node is what becomes of an op. That its operands give such a result is looked at
-// again: else kernels would read what is not there.
+// node returns the result form and attributes of an op at these sizes. It checks again that the
+// operands give this result; otherwise kernels would read outside of their memory.
 func (at *sized) node(i int, n *ir.Node, in []ir.Operand) (*queue.Form, *ir.Attr, error) {
 	g := &at.g.nodes[i]
 	form, attr := at.forms[g.form], n.Attr
@@ -154,7 +155,8 @@ func (at *sized) node(i int, n *ir.Node, in []ir.Operand) (*queue.Form, *ir.Attr
 	return form, attr, nil
 }
 
-// view is memory from outside as it is seen. That it reaches so far is looked at again.
+// view returns memory from outside with the view for these sizes. It checks that the view stays
+// within the memory.
 func (at *sized) view(constant int, st *memory.Storage) (*memory.Storage, error) {
 	m, named := at.g.memory[constant]
 	if !named || m.stride == nil {
@@ -166,7 +168,7 @@ func (at *sized) view(constant int, st *memory.Storage) (*memory.Storage, error)
 	for d, n := range m.stride {
 		v.Stride = append(v.Stride, at.values[n])
 		if at.values[n] < -elems || at.values[n] > elems {
-			least = -1 // before a product is none
+			least = -1 // before a product overflows
 			break
 		}
 		if reach := at.values[n] * int64(at.forms[m.form].Shape[d]-1); reach < 0 {

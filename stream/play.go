@@ -13,31 +13,31 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Results is the number of values that Play makes.
+// Results returns the number of values that Play makes.
 func (t *Tape) Results() int { return len(t.outs) }
 
-// tapeScope owns what is made between the parts of a tape, so that the collector
-// need not be told of it: Play releases all of it.
+// tapeScope is the owner of values that pass from one part of a tape to another. Play releases
+// all of them, so the collector need not report their death.
 var tapeScope = new(Scope)
 
 // playing is one run of a tape.
 type playing struct {
 	t    *Tape
 	s    *Stream
-	args []*memory.Storage // each with a reader, nil once it was dropped
-	made []*Value          // products, of those that somebody asks for
+	args []*memory.Storage // each with a reader; nil after it was dropped
+	made []*Value          // the products that the caller or a later part needs
 
-	states []*memory.Storage // as args
-	inputs []*memory.Storage // both
+	states []*memory.Storage // like args
+	inputs []*memory.Storage // args and states
 	wait   bool              // the caller waits for the results
-	isSet  bool              // handles name what the parts compute
-	olds   []*Value          // of other streams, to be ended when the lock was given up
+	isSet  bool              // handles name the values that the parts will compute
+	olds   []*Value          // values of other streams, which end after the lock is released
 }
 
-// players are runs that have ended: a small tape takes little longer than making one.
+// players caches ended runs. Running a small tape takes little longer than allocating a playing.
 var players = sync.Pool{New: func() any { return new(playing) }}
 
-// leave gives the run back, with the room it has and nothing in it.
+// leave returns the run to players. It keeps the slices' memory and clears their elements.
 func (p *playing) leave() {
 	clear(p.args)
 	clear(p.made)
@@ -48,12 +48,12 @@ func (p *playing) leave() {
 	players.Put(p)
 }
 
-// Play runs the tape on the stream: it queues again what was queued, and runs
-// it. It returns false, and has done nothing, where the arguments are not like
-// those that it was recorded with, and where the tape was released. Arguments marked in gives are released: their
-// memory may become a result's. out are zero Values for the results; there are none where
-// Play returns an error. With wait they are in memory afterwards, else when what was
-// submitted has run, and then they carry the errors that were met.
+// Play runs the tape on the stream: it queues the recorded ops again and runs them. It returns
+// false, and does nothing, if the arguments differ from those with which the tape was recorded,
+// or if the tape was released. Play releases the arguments that gives marks, and a result may
+// reuse their memory. out are zero Values for the results; they stay empty if Play returns an
+// error. With wait, the results are in memory afterwards. Without wait, they are in memory when
+// the submitted jobs have run, and they have the errors of these jobs.
 func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value, wait bool) (done bool, err error) {
 	s.mu.Lock()
 	err = s.usable()
@@ -98,7 +98,7 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value, wait boo
 	return true, err
 }
 
-// queue submits the parts, and returns when they have run, if that is waited for.
+// queue submits the parts. It also waits for them if p.wait is set.
 func (p *playing) queue(out []*Value) (err error) {
 	s := p.s
 	s.mu.Lock()
@@ -122,8 +122,8 @@ func (p *playing) queue(out []*Value) (err error) {
 	return nil
 }
 
-// of is the memory of an argument, with a reader for the caller, or nil where
-// it is not what the tape needs.
+// of returns the memory of an argument with a reader for the caller, or nil if it does not fit
+// the tape.
 func (x *tapeInput) of(v *Value, s *Stream) *memory.Storage {
 	is := v.now()
 	if is.home == nil || is.home.dev != s.dev || is.dt != x.dt || !x.form.Equal(is.form) {
@@ -133,14 +133,14 @@ func (x *tapeInput) of(v *Value, s *Stream) *memory.Storage {
 	if err != nil {
 		return nil
 	}
-	if st.dt != x.dt || !x.form.Equal(st.form) || !plans.SameView(st.View, x.view) { // it may be another value by now
+	if st.dt != x.dt || !x.form.Equal(st.form) || !plans.SameView(st.View, x.view) { // a concurrent Set may have changed the value
 		st.Release()
 		return nil
 	}
 	return st.Storage
 }
 
-// begin makes a value for each product: the caller's where it is a result.
+// begin makes a value for each product. For a result of the tape, the value is the caller's.
 func (p *playing) begin(out []*Value) {
 	p.beginOuts(out)
 	for _, part := range p.t.parts {
@@ -170,7 +170,7 @@ func (p *playing) beginOuts(out []*Value) {
 	}
 }
 
-// memory of what a part reads.
+// memory returns the memory that a part reads.
 func (p *playing) memory(from tapeSource) *memory.Storage {
 	switch from.kind {
 	case tapeArg:
@@ -194,7 +194,7 @@ func (p *playing) run(part *tapePart) error {
 	}
 	for _, r := range part.results {
 		if v := p.made[r.product]; v != nil {
-			if v.home == nil { // else a handle names it already
+			if v.home == nil { // otherwise a handle names it already
 				v.home, v.dt, v.form = s, r.dt, r.form
 			}
 			v.state, v.id = stPending, r.slot
@@ -223,8 +223,7 @@ func (p *playing) run(part *tapePart) error {
 	return nil
 }
 
-// find is where the queued part is in the trie. What was known of it may have
-// been evicted.
+// find returns the trie node of the queued part. The part's earlier node may have been evicted.
 func (part *tapePart) find(s *Stream) *segment.Node[queue.Key, *plans.Known] {
 	trie := s.dev.plans.Trie
 	if n := part.node.Load(); trie.Find(n, part.end) != nil {
@@ -238,7 +237,7 @@ func (part *tapePart) find(s *Stream) *segment.Node[queue.Key, *plans.Known] {
 	return n
 }
 
-// done drops the reader that a source has for the tape.
+// done drops the tape's reader of a source.
 func (p *playing) done(o tapeSource) {
 	switch o.kind {
 	case tapeArg:
@@ -257,8 +256,8 @@ func (p *playing) done(o tapeSource) {
 	}
 }
 
-// finish makes results of what is no product, or several results, and what handles are
-// set to of what no part computed.
+// finish makes the remaining results: those that are no product, and further results of the same
+// product. It also sets the handles whose new value no part computes.
 func (p *playing) finish(out []*Value) {
 	for i, o := range p.t.outs {
 		if out[i].state == stNone {
@@ -276,7 +275,7 @@ func (p *playing) finish(out []*Value) {
 	p.leaveSets(out)
 }
 
-// make gives a value the memory of a source.
+// make makes v a value in the memory of a source.
 func (p *playing) make(v *Value, o tapeOut) {
 	st := p.memory(o.tapeSource)
 	v.home, v.dt, v.form, v.state = p.s, o.dt, o.form, stReady
@@ -285,14 +284,15 @@ func (p *playing) make(v *Value, o tapeOut) {
 	st.Watch()
 }
 
-// faults looks for them when all has run. Nobody else knows the results yet.
+// faults returns the first fault of the results after all parts have run. Other streams do not
+// know the results yet.
 func (p *playing) faults(out []*Value) error {
 	for _, values := range [...][]*Value{out, p.made} {
 		for _, v := range values {
 			if v == nil || v.born == tapeScope {
 				continue
 			}
-			if st := v.mem.Load(); st != nil { // who was set may be so again, by others
+			if st := v.mem.Load(); st != nil { // nil if another goroutine has set the handle again and so released v
 				if e := st.Fault.Load(); e != nil {
 					operror.See(e)
 					return e
@@ -303,7 +303,8 @@ func (p *playing) faults(out []*Value) error {
 	return p.s.dev.Driver.Wait(false)
 }
 
-// drop gives up what is left: after an error, also results.
+// drop releases the arguments, states and products that are left. After an error these include
+// results.
 func (p *playing) drop() {
 	for i, st := range p.args {
 		if st != nil {

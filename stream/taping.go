@@ -12,33 +12,33 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Tape is a computation as a stream recorded it, for running it again: its
-// segments as they stood in the queue, and where the operands of each come from.
-// But for what it is bound to it is immutable, and used by any number of streams of its device at once.
+// Tape is a computation that a stream recorded, to be run again. It has the segments as they were
+// in the queue, and the sources of their operands. Apart from its Bounds it is immutable. Any
+// number of streams of its device may use it at the same time.
 type Tape struct {
 	dev       *Device
 	inputs    []tapeInput
 	parts     []*tapePart
 	outs      []tapeOut
-	products  int               // results of parts that others, or the caller, ask for
-	constants []*memory.Storage // memory from outside; the tape is one of its readers; nil for what came to be a state
+	products  int               // results of parts that other parts or the caller need
+	constants []*memory.Storage // memory from outside, with a reader for the tape; nil if it became a state
 	states    []tapeState
 	sets      []tapeSet
 
-	users     atomic.Int32 // whoever holds the tape, and each Play under way
+	users     atomic.Int32 // owners of the tape, and Plays in progress
 	bounds    bounds
-	wanted    []bool // products that later parts read or that outlive a run, once it was bound; under bounds.mu
-	outliving []int  // those that outlive a run
+	wanted    []bool // products that later parts read or that outlive a run; set when first bound, under bounds.mu
+	outliving []int  // the products that outlive a run
 }
 
-// tapeInput is what an argument must be like.
+// tapeInput is the required type and view of an argument.
 type tapeInput struct {
 	dt   ir.DType
 	form *queue.Form
 	view *fusion.View
 }
 
-// tapeSource says what an operand of a part, or a result of the tape, is.
+// tapeSource is the source of an operand of a part or of a result of the tape.
 type tapeSource struct {
 	kind tapeKind
 	n    int
@@ -58,7 +58,7 @@ const (
 	tapeArg      tapeKind = iota // an argument
 	tapeConstant                 // memory from outside that is no argument
 	tapeProduct                  // a result of a part
-	tapeStated                   // what a handle from outside names
+	tapeStated                   // the value of a handle from outside
 )
 
 // tapePart is one segment.
@@ -68,10 +68,10 @@ type tapePart struct {
 	operands []tapeOperand
 	results  []tapeResult
 	last     []tapeSource // arguments, states and products that no later part reads
-	sets     []int        // those of the tape whose value the part computes
-	unread   int          // results that nobody asks for
+	sets     []int        // indices into the tape's sets: those whose value the part computes
+	unread   int          // results that no part and no caller reads
 
-	node atomic.Pointer[segment.Node[queue.Key, *plans.Known]] // where it is in the trie, as far as known
+	node atomic.Pointer[segment.Node[queue.Key, *plans.Known]] // its node in the trie, where known
 }
 
 type tapeOperand struct {
@@ -86,26 +86,26 @@ type tapeResult struct {
 	form    *queue.Form
 }
 
-// Taping is a tape that a stream is recording.
+// Taping is a tape during its recording.
 type Taping struct {
 	s      *Stream
 	tape   *Tape
 	known  map[*memory.Storage]tapeSource
-	readAs map[*memory.Storage]*Value // what memory from outside was read as: see notes
-	broken bool                       // what is recorded cannot be run again
+	readAs map[*memory.Storage]*Value // the value as which memory from outside was read: see notes
+	broken bool                       // the recorded ops cannot be run again
 	ended  bool
 
-	handles []*handleSet // that were set
-	undo    bool         // they are to name again what they did before
+	handles []*handleSet // the handles that were set
+	undo    bool         // Undo will restore the handles
 	before  []handleBefore
-	revived map[*Value]bool // computed again for the tape, and so from before
-	since   tapesNow        // when it began
+	revived map[*Value]bool // values recomputed for the tape, so they are from before it
+	since   tapesNow        // the counts when the taping began
 }
 
-// StartTape makes a tape of what is recorded from now on, on arguments that are
-// in memory. Until its End or Cancel nobody else uses the stream. Everything that was not
-// released when a segment ends is written, since it may be asked for; the tape itself
-// writes only what is.
+// StartTape records on a tape the ops that follow, with arguments in memory. Until End or Cancel
+// only the caller uses the stream. At the end of each segment, all results that were not released
+// are written, because the program may request them. A run of the tape writes only the results
+// that it needs.
 func (s *Stream) StartTape(args []*Value) *Taping {
 	s.dev.Counts.Recordings.Add(1)
 	s.mu.Lock()
@@ -115,7 +115,7 @@ func (s *Stream) StartTape(args []*Value) *Taping {
 	}
 	t := &Taping{s: s, tape: &Tape{dev: s.dev}, known: map[*memory.Storage]tapeSource{}, readAs: map[*memory.Storage]*Value{}}
 	t.tape.users.Store(1)
-	if s.taping != nil { // one within another: neither sees all that is recorded
+	if s.taping != nil { // of two nested tapes, neither sees all ops
 		s.spoil()
 		t.broken = true
 		return t
@@ -126,8 +126,8 @@ func (s *Stream) StartTape(args []*Value) *Taping {
 			t.broken = true
 			continue
 		}
-		// The same memory may be several arguments, and a constant as well: what is
-		// asked of each must be told apart.
+		// The same memory may be several arguments and a constant too. A Storage of its own for
+		// each use keeps them apart.
 		was := v.mem.Load()
 		st := &memory.Storage{Block: was.Block, View: was.View}
 		v.mem.Store(st)
@@ -141,10 +141,9 @@ func (s *Stream) StartTape(args []*Value) *Taping {
 	return t
 }
 
-// End runs what is queued. Results are the handles that the caller asks for,
-// which are in memory then, or carry an error. The tape is nil where it cannot
-// be run again: a value was read, on which what was recorded may depend, or
-// something failed.
+// End runs the queued ops and ends the tape. results are the handles that the caller needs; they
+// are in memory afterwards, or have an error. End returns nil if the tape cannot be run again:
+// the function read a value on which the ops may depend, or something failed.
 func (t *Taping) End(results []*Value) *Tape {
 	s := t.s
 	s.mu.Lock()
@@ -173,8 +172,8 @@ func (t *Taping) End(results []*Value) *Tape {
 	return t.tape
 }
 
-// leaveOut has the parts not write what the function left alive, since it may have been
-// asked for, and what no result or set is and no later part reads.
+// leaveOut makes the parts not write the products that no result, set or later part reads. The
+// recorded function left them alive, so the recording had to write them.
 func (t *Taping) leaveOut() {
 	asked := map[int]bool{}
 	ask := func(from tapeSource) {
@@ -222,30 +221,30 @@ func (t *Taping) leave() {
 	}
 }
 
-// source says what memory is to the tape. What it does not know was there
-// before, and stays what it is.
+// source returns the source of memory for the tape. Memory that it does not know existed before
+// and does not change, so it is a constant.
 func (t *Taping) source(st *memory.Storage) tapeSource {
 	from, known := t.known[st]
 	if !known {
 		from = tapeSource{tapeConstant, len(t.tape.constants)}
 		t.known[st] = from
 		st.Retain()
-		st.Watch() // the tape may be dropped without a word
+		st.Watch() // the program may drop the tape without Release
 		t.tape.constants = append(t.tape.constants, st)
 	}
 	return from
 }
 
-// leaks notes that another stream reads memory: what it makes of it is not on the
-// tape, so that where the memory is an argument or a result of the tape's, running
-// that again would find the other stream's result as it was. The lock is held.
+// leaks notes that another stream reads memory. The tape does not have the ops of that stream. If
+// the memory is an argument or a product of the tape, a later run would therefore see the other
+// stream's old result, so the tape is broken. The lock is held.
 func (t *Taping) leaks(st *memory.Storage) {
 	if from, known := t.known[st]; known && from.kind != tapeConstant {
 		t.broken = true
 	}
 }
 
-// part notes the queue as it is about to run. The lock is held.
+// part records the queue, which is about to run. The lock is held.
 func (t *Taping) part(end segment.End) {
 	if t.broken {
 		return
@@ -260,7 +259,7 @@ func (t *Taping) part(end segment.End) {
 	t.tape.parts = append(t.tape.parts, p)
 }
 
-// made notes that a result of the part that runs is in memory. The lock is held.
+// made records that a result of the current part is in memory. The lock is held.
 func (t *Taping) made(id int32, v *Value) {
 	if t.broken {
 		return
@@ -271,7 +270,7 @@ func (t *Taping) made(id int32, v *Value) {
 	t.tape.products++
 }
 
-// lastReads finds the part behind which an argument or a product is of no use.
+// lastReads finds for each argument, state and product the last part that reads it.
 func (t *Taping) lastReads() {
 	seen := map[tapeSource]bool{}
 	for _, o := range t.tape.outs {
@@ -291,11 +290,10 @@ func (t *Taping) lastReads() {
 	}
 }
 
-// taped reports that what is recorded now is kept. The lock is held.
+// taped reports that the stream records a tape now, and that it is not broken. The lock is held.
 func (s *Stream) taped() bool { return s.taping != nil && !s.taping.broken }
 
-// spoil says that what is being taped, if something is, cannot be run again. The
-// lock is held.
+// spoil marks the tape that is being recorded, if there is one, as broken. The lock is held.
 func (s *Stream) spoil() {
 	if s.taping != nil {
 		s.taping.broken = true
@@ -315,8 +313,8 @@ func (t *Tape) retain() bool {
 	}
 }
 
-// Release ends the tape: its constants are given up, behind each Play that is under
-// way, and a later one does nothing. It is called once.
+// Release ends the owner's use of the tape. Plays in progress go on; the last user drops the
+// constants, and a later Play does nothing. Each owner calls it once.
 func (t *Tape) Release() {
 	if t.users.Add(-1) > 0 {
 		return

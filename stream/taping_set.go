@@ -12,19 +12,19 @@ import (
 	"github.com/millrace-go/millrace/queue"
 )
 
-// A recorded function may set a handle that it did not make, such as a weight. Running
-// the tape does so again: what the function computed from the handle's old value, the
-// tape computes from what the handle names then, and it names the new value afterwards.
+// A recorded function may set a handle that it did not make, such as a weight. A run of the tape
+// does the same: it reads the value that the handle names at the start of the run in place of the
+// handle's old value, and afterwards the handle names the new value.
 
-// tapeState is a handle from outside that is read and set.
+// tapeState is a handle from outside that the function read and set.
 type tapeState struct {
 	tapeInput
 	h    *Value
-	seen *fusion.View // as what the tape sees it
+	seen *fusion.View // the view through which the tape reads it
 }
 
-// memory of the handle as the tape sees it, with a reader for the caller; nil where it
-// is not what the tape needs.
+// memory returns the memory of the handle as the tape reads it, with a reader for the caller. It
+// returns nil if the memory does not fit the tape.
 func (x *tapeState) memory(s *Stream) *memory.Storage {
 	st := x.of(x.h, s)
 	if st == nil || st.View == x.seen {
@@ -33,7 +33,7 @@ func (x *tapeState) memory(s *Stream) *memory.Storage {
 	return &memory.Storage{Block: st.Block, View: x.seen}
 }
 
-// tapeSet is a handle from outside and what it is set to.
+// tapeSet is a handle from outside and the source of the value to which it is set.
 type tapeSet struct {
 	tapeSource
 	h    *Value
@@ -42,39 +42,39 @@ type tapeSet struct {
 	as   *Carrier
 }
 
-// handleSet is a handle that was set, and what it named before.
+// handleSet is a handle that the function set, and the value that it named before.
 type handleSet struct {
 	h      *Value
-	inside bool // it came to be in the recorded function
+	inside bool // the recorded function made it
 	value  *Value
-	old    *memory.Storage // of the value
+	old    *memory.Storage // memory of the value
 	kind
-	shared bool // other handles name the value, and may have been meant by who reads it
+	shared bool // other handles name the value too, and it may have been read through them
 	as     *Carrier
 }
 
-// several stands for different values as which one memory was read.
+// several stands for different values as which the same memory was read.
 var several = new(Value)
 
-// tapes is what a device knows while streams of it tape.
+// tapes is the information that a device keeps while streams of it record tapes.
 type tapes struct {
-	n atomic.Int32 // streams that do
+	n atomic.Int32 // number of these streams
 
 	mu   sync.Mutex
-	made map[*Value]origin // handles that came to be meanwhile
+	made map[*Value]origin // handles made while a stream records
 	now  tapesNow
 }
 
-// tapesNow counts what a device knows.
+// tapesNow has the counts of tapes.
 type tapesNow struct {
 	made    int
-	strange int // sets that are no stream's that tapes
+	strange int // sets that belong to no stream that records a tape
 }
 
-// origin is how a handle came to be.
+// origin tells how a handle was made.
 type origin struct {
-	computed bool   // by an op with operands
-	of       *Value // what it is a view of, or the same on another stream
+	computed bool   // an op with operands computes it
+	of       *Value // the value of which it is a view, or an alias on another stream
 	number   int
 }
 
@@ -95,8 +95,8 @@ func (x *tapes) end() {
 	}
 }
 
-// came notes, where a stream of the device tapes, a new handle and whether an op with
-// operands computes it, or that it is of another value's memory.
+// came records a new handle while a stream of the device records a tape. computed says that an op
+// with operands computes the handle's value; of is the value whose memory it uses, if any.
 func (s *Stream) came(h *Value, computed bool, of *Value) {
 	x := &s.dev.tapes
 	if x.n.Load() == 0 {
@@ -110,7 +110,7 @@ func (s *Stream) came(h *Value, computed bool, of *Value) {
 	}
 }
 
-// has says how a handle came to be, if it did since then.
+// has returns the origin of a handle, if the handle was made after since.
 func (x *tapes) has(h *Value, since tapesNow) (_ origin, has bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -118,9 +118,9 @@ func (x *tapes) has(h *Value, since tapesNow) (_ origin, has bool) {
 	return o, has && o.number > since.made
 }
 
-// notes tells the tape that is being recorded, if there is one, what memory is read as: a
-// value, or what that is a view of if it became one in the recorded function. It is nil for
-// what a recipe starts from, which keeps it whatever handles are set to. The lock is held.
+// notes tells the current tape as which value memory is read. A value that became a view during
+// the recording counts as the value that it views. v is nil if the memory belongs to a recipe: a
+// recipe keeps its memory, whatever handles are set to. The lock is held.
 func (s *Stream) notes(st *memory.Storage, v *Value) {
 	if s.taped() {
 		s.taping.notes(st, v)
@@ -144,8 +144,8 @@ func (t *Taping) notes(st *memory.Storage, v *Value) {
 	t.readAs[st] = v
 }
 
-// takes notes for the stream's tape, if there is one, that v of another stream is an
-// operand or a result.
+// takes tells the stream's tape, if there is one, that v of another stream is an operand or a
+// result.
 func (s *Stream) takes(v *Value) {
 	if s.onTape.Load() && v.home != s {
 		if o, _ := s.dev.tapes.has(v, tapesNow{}); o.computed {
@@ -154,10 +154,10 @@ func (s *Stream) takes(v *Value) {
 	}
 }
 
-// noteSet tells the tape that is being recorded, if there is one, that t names v, and
-// named old, which still has its hold. A set of what is on no stream that tapes may be the
-// recorded function's or another goroutine's: nobody can tell, so that what is recorded
-// then cannot be run again.
+// noteSet tells the current tape, if there is one, that t names v now and named old before; old
+// still has t's hold. If neither value is on a stream that records a tape, the set may be by the
+// recorded function or by another goroutine. The two cases look the same, so tapes that are being
+// recorded then cannot be run again.
 func noteSet(t, old, v *Value) {
 	var at *Stream
 	unclear := false
@@ -183,21 +183,21 @@ func noteSet(t, old, v *Value) {
 		at.taping.set(t, old)
 	}
 	if at.taping != nil {
-		at.taping.keep(t, old) // behind that, which looks at who else has old
+		at.taping.keep(t, old) // after set, which counts the other handles of old
 	}
 }
 
-// handleBefore is what a handle from outside named before it was set.
+// handleBefore is the value that a handle from outside named before it was set.
 type handleBefore struct {
 	h  *Value
 	is found
-	v  *Value // in place of that, with a hold, where it was not computed yet, or not written
+	v  *Value // used in place of is, with a hold, if the value was not computed or not written yet
 }
 
-// Undoes has Undo be possible: nobody is to see that the function was called.
+// Undoes makes Undo possible, for a call of the function that must leave no trace.
 func (t *Taping) Undoes() { t.undo = true }
 
-// keep takes down what a handle named before it is set for the first time. The lock is held.
+// keep saves the value that a handle named before it is set for the first time. The lock is held.
 func (t *Taping) keep(h, old *Value) {
 	if _, inside := t.s.dev.tapes.has(h, t.since); !t.undo || inside || slices.ContainsFunc(t.before, func(x handleBefore) bool { return x.h == h }) {
 		return
@@ -215,7 +215,7 @@ func (t *Taping) keep(h, old *Value) {
 
 func (t *Taping) knows(st *memory.Storage) bool { _, known := t.known[st]; return known }
 
-// Undo has the handles that were set name what they did before. The tape has ended.
+// Undo makes the handles that were set name their earlier values. The tape has ended.
 func (t *Taping) Undo() {
 	if t == nil {
 		return
@@ -251,9 +251,9 @@ func (t *Taping) set(h, old *Value) {
 	}
 }
 
-// shared reports that handles from outside name a value beside the one that is set. Those
-// that came to be in the recorded function, such as one that a derivative keeps, got it from
-// there: whatever they are read for is read of what the handle names when a run begins.
+// shared reports that handles from outside, other than the one that is set, name a value. Handles
+// that the recorded function made, such as one that a derivative keeps, do not count: a run reads
+// for them the value that the set handle names when the run begins.
 func (t *Taping) shared(v *Value) bool {
 	others := int(v.more.Load())
 	if others <= 0 {
@@ -270,7 +270,7 @@ func (t *Taping) shared(v *Value) bool {
 	return others > 0
 }
 
-// revive notes a value that is computed again.
+// revive records that a value is computed again.
 func (t *Taping) revive(v *Value) {
 	if t.revived == nil {
 		t.revived = map[*Value]bool{}
@@ -278,8 +278,8 @@ func (t *Taping) revive(v *Value) {
 	t.revived[v] = true
 }
 
-// settleSets finds what the handles are set to, and what read their old values. The lock
-// is held.
+// settleSets finds the new values of the handles that were set, and the operands that read their
+// old values. The lock is held.
 func (t *Taping) settleSets() {
 	x := &t.s.dev.tapes
 	x.mu.Lock()
@@ -295,7 +295,7 @@ func (t *Taping) settleSets() {
 		v := n.h.now()
 		t.s.takes(v)
 		st := v.mem.Load()
-		if t.s.elsewhere.Load() || st == nil || !st.RetainLive() { // failed, given up, or on a stream where it waits
+		if t.s.elsewhere.Load() || st == nil || !st.RetainLive() { // it failed, was given up, or is not computed yet on another stream
 			t.broken = true
 			return
 		}
@@ -307,17 +307,17 @@ func (t *Taping) settleSets() {
 		if n.inside || n.old == nil {
 			continue
 		}
-		for i, st := range t.tape.constants { // the value, and views of it
+		for i, st := range t.tape.constants { // the value and views of it
 			if st == nil || st.Block != n.old.Block {
 				continue
 			}
 			as, known := t.readAs[st]
 			if !known || as == several || as == n.value && n.shared {
-				t.broken = true // nobody can tell by which handle it was read
+				t.broken = true // it is unknown through which handle the memory was read
 				return
 			}
 			if as != n.value {
-				continue // by one that keeps what it names, or by a recipe
+				continue // read through another handle that keeps its value, or for a recipe
 			}
 			t.becomes(tapeSource{tapeConstant, i}, tapeSource{tapeStated, len(t.tape.states)})
 			t.tape.states = append(t.tape.states, tapeState{tapeInput{n.dt, n.form, n.old.View}, n.h, st.View})
@@ -334,7 +334,7 @@ func (t *Taping) settleSets() {
 	}
 }
 
-// becomes makes what was taken for a constant another source, everywhere.
+// becomes replaces a constant by another source everywhere in the tape.
 func (t *Taping) becomes(was, is tapeSource) {
 	change := func(x *tapeSource) {
 		if *x == was {
@@ -356,7 +356,7 @@ func (t *Taping) becomes(was, is tapeSource) {
 	t.tape.constants[was.n] = nil
 }
 
-// setAll has the handles that the tape sets name what its parts are going to compute. The
+// setAll makes the handles that the tape sets name the values that its parts will compute. The
 // lock is held.
 func (p *playing) setAll() {
 	for _, set := range p.t.sets {
@@ -367,8 +367,8 @@ func (p *playing) setAll() {
 	p.isSet = true
 }
 
-// fail has what no part came to compute carry the error: results, which the caller gives
-// up, and what handles were set to. The lock is held.
+// fail stores the error in the products that no part computed: results, which the caller gives
+// up, and values to which handles were set. The lock is held.
 func (p *playing) fail(err error, out []*Value) {
 	for _, v := range p.made {
 		if v == nil || v.state != stPending {
@@ -383,16 +383,16 @@ func (p *playing) fail(err error, out []*Value) {
 	p.leaveSets(out)
 }
 
-// leaveSets ends the run's own hold on what handles were set to. The lock is held.
+// leaveSets ends the run's own hold on the values to which handles were set. The lock is held.
 func (p *playing) leaveSets(out []*Value) {
 	for _, v := range p.made {
 		if v != nil && v.born != tapeScope && !slices.Contains(out, v) && v.letGo() {
-			p.s.drop(v, &dropped) // others have set them since
+			p.s.drop(v, &dropped) // another goroutine has set the handles again
 		}
 	}
 }
 
-// set has a handle name a value of the run. The lock is held.
+// set makes a handle name a value of the run. The lock is held.
 func (p *playing) set(h, v *Value) {
 	v.more.Add(1)
 	old := h.name(v)

@@ -12,19 +12,18 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Trial is a stream on which a computation is recorded that never runs: what matters
-// is which ops it would do on arguments of some shapes. Nobody but the function on
-// trial has the stream.
+// Trial is a stream that records a computation without ever running it. It finds out which ops
+// the computation does on arguments of given shapes. Only the function on trial uses the stream.
 type Trial struct {
 	s      *Stream
-	kinds  []kind      // of the arguments
-	ids    []int32     // of those that there are, in the queue
-	broken atomic.Bool // what was recorded depends on values, or was to change others
+	kinds  []kind      // types of the arguments
+	ids    []int32     // the ids, in the queue, of the arguments made so far
+	broken atomic.Bool // the recorded ops depend on values, or would have changed other values
 	trace  *traced
 }
 
-// trialError is why a trial has no value. What else fails by it belongs to the trial,
-// wherever it is: nobody asked for it.
+// trialError is the error of a value that a trial would have to compute. Errors that follow from
+// it belong to the trial, on any stream, because the program did not request these values.
 type trialError struct{ s *Stream }
 
 func (*trialError) Error() string {
@@ -40,7 +39,7 @@ func (d *Device) newTrial(kinds []kind) *Trial {
 	return t
 }
 
-// Stream of the trial.
+// Stream returns the stream of the trial.
 func (t *Trial) Stream() *Stream { return t.s }
 
 // Argument makes dst, which belongs to a scope of the stream, the next argument.
@@ -54,8 +53,8 @@ func (t *Trial) Argument(dst *Value, sc *Scope) {
 	s.mu.Unlock()
 }
 
-// alias makes dst another handle of a value of the trial that has no memory. It
-// reports false for others.
+// alias makes dst another handle of a value of the trial that has no memory. It returns false for
+// other values.
 func (t *Trial) alias(dst *Value, sc *Scope, v *Value) bool {
 	s := t.s
 	s.mu.Lock()
@@ -68,8 +67,8 @@ func (t *Trial) alias(dst *Value, sc *Scope, v *Value) bool {
 	return true
 }
 
-// neverReady is the error of who needs a value that did not come to be in memory. The
-// lock is held.
+// neverReady returns the error of the caller that needs a value that was not written. The lock is
+// held.
 func (s *Stream) neverReady() error {
 	if s.trial == nil {
 		return runtime.ErrClosed
@@ -78,7 +77,7 @@ func (s *Stream) neverReady() error {
 	return &trialError{s}
 }
 
-// end drops what was recorded.
+// end drops the recorded ops.
 func (t *Trial) end() {
 	t.s.mu.Lock()
 	t.s.reset()
@@ -86,10 +85,10 @@ func (t *Trial) end() {
 	t.s.mu.Unlock()
 }
 
-// traced is what a computation does, in the order in which it asked for it.
+// traced is the list of ops of a computation, in recorded order.
 type traced struct {
 	nodes   []tracedNode
-	memory  []tracedMemory // in the order in which it is named
+	memory  []tracedMemory // in the order of first use
 	results []tracedRef
 }
 
@@ -98,11 +97,11 @@ type tracedMemory struct {
 	st       *memory.Storage
 	dt       ir.DType
 	form     *queue.Form
-	constant int // of the tape
+	constant int // index of the tape's constant
 }
 
-// tracedNode is an op. Its numbers are those that may depend on sizes: the dims of the
-// result, then where it starts and how it steps.
+// tracedNode is an op. Its numbers may depend on sizes: the dims of the result, then where a
+// slice starts and how it steps.
 type tracedNode struct {
 	ir.Node
 	shape   ir.Shape
@@ -126,7 +125,7 @@ const (
 	tracedOutside
 )
 
-// outside is a reference to memory, which is the same as long as the Storage is.
+// outside returns a reference to memory. The same Storage always has the same reference.
 func (tr *traced) outside(m tracedMemory) tracedRef {
 	for i := range tr.memory {
 		if tr.memory[i].st == m.st {
@@ -137,7 +136,7 @@ func (tr *traced) outside(m tracedMemory) tracedRef {
 	return tracedRef{tracedOutside, len(tr.memory) - 1}
 }
 
-// Results ends what is recorded, while its values are there.
+// Results ends the recording while its values still exist, and keeps its trace.
 func (t *Trial) Results(results []*Value) {
 	s := t.s
 	s.mu.Lock()
@@ -165,7 +164,7 @@ func (t *Trial) Results(results []*Value) {
 		case v.mem.Load() != nil:
 			tr.results = append(tr.results, tr.outside(tracedMemory{st: v.mem.Load(), dt: v.dt, form: v.form}))
 		default:
-			return // it carries an error
+			return // it has an error
 		}
 	}
 	if !t.broken.Load() {
@@ -186,7 +185,7 @@ func (tr *traced) add(n *ir.Node, shape ir.Shape, ref func(id int32) tracedRef, 
 	tr.nodes = append(tr.nodes, node)
 }
 
-// trace is what the tape does, as a trial has it. The tape sets no handles.
+// trace returns the ops of the tape in the form of a trial's trace. The tape must set no handles.
 func (t *Tape) trace() *traced {
 	tr := new(traced)
 	products := make([]int, t.products)
@@ -226,8 +225,8 @@ func (t *Tape) trace() *traced {
 	return tr
 }
 
-// alike reports that another computation does the same but for numbers: sizes, where
-// slices start and step, and scalars.
+// alike reports that another computation does the same except for numbers: sizes, where slices
+// start and how they step, and scalars.
 func (tr *traced) alike(other *traced) bool {
 	if len(tr.nodes) != len(other.nodes) || !slices.Equal(tr.results, other.results) ||
 		!slices.EqualFunc(tr.memory, other.memory, tracedMemory.alike) {
@@ -247,7 +246,7 @@ func (tr *traced) alike(other *traced) bool {
 	return true
 }
 
-// alike reports the same memory, seen in the same way but for numbers.
+// alike reports that both are the same memory with the same view except for numbers.
 func (m tracedMemory) alike(other tracedMemory) bool {
 	a, b := m.st.View, other.st.View
 	if m.st.Block != other.st.Block || m.dt != other.dt || len(m.form.Shape) != len(other.form.Shape) {
@@ -259,7 +258,7 @@ func (m tracedMemory) alike(other tracedMemory) bool {
 	return len(a.Stride) == len(b.Stride)
 }
 
-// numbers are those of the node, in order.
+// numbers returns the numbers of the node, in order.
 func (n *tracedNode) numbers() (list []int64) {
 	parts := [][]int{n.shape}
 	if n.Attr != nil {
@@ -273,8 +272,7 @@ func (n *tracedNode) numbers() (list []int64) {
 	return list
 }
 
-// numbers are the dims, and where and how the memory is viewed, if that may depend on
-// sizes.
+// numbers returns the dims, and the offset and strides of the view if they may depend on sizes.
 func (m *tracedMemory) numbers() (list []int64) {
 	for _, d := range m.form.Shape {
 		list = append(list, int64(d))

@@ -15,14 +15,14 @@ var sink *[64]byte
 type handle struct{ v Value }
 
 const (
-	hotOps   = 60  // in a segment: what is timed has two looks at the clock for so many
-	hotRound = 100 // segments between two looks at the clock
+	hotOps   = 60  // ops per segment, between two readings of the clock
+	hotRound = 100 // the allocations of so many segments are timed together
 )
 
-// BenchmarkHotOp records and matches ops of a known segment: alone, inside a
-// scope (whose end is not counted), and with the run and read at the end. The
-// yardstick of design Q5 is one 64-byte heap allocation; both are timed in
-// turns, so that what slows the machine down slows both.
+// BenchmarkHotOp records and matches ops of a known segment: alone, inside a scope (whose end is
+// not counted), and with the run and read at the end. It compares them with design Q5's
+// yardstick, one 64-byte heap allocation. The two are timed in turns, so a slow moment of the
+// machine slows both.
 func BenchmarkHotOp(b *testing.B) {
 	for _, c := range []struct {
 		name         string
@@ -40,7 +40,7 @@ func BenchmarkHotOp(b *testing.B) {
 			dst := make([]byte, 4000)
 			step := func(read bool) time.Duration {
 				x := host
-				if !read { // leave the queue without running it
+				if !read { // empty the queue without running it
 					defer func() {
 						s.mu.Lock()
 						s.reset()
@@ -84,7 +84,7 @@ func BenchmarkHotOp(b *testing.B) {
 	}
 }
 
-// apply is what the public elementwise ops call.
+// apply is the function that the public elementwise ops call.
 func apply(dst *Value, op ir.Op, args []Arg) { Apply(dst, op, args) }
 
 func hotChain(x *handle) *handle {

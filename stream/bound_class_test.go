@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// A tape stays bound where plans of other sizes come before its own.
+// A tape stays bound if the plan list has plans for other sizes before the tape's own plan.
 func TestBoundOfOtherClasses(t *testing.T) {
 	e := open(t, func(o *device.Options) { o.Device, o.Explore = "null", device.ExploreWait })
 	s := e.d.NewStream()
@@ -40,8 +40,8 @@ func TestBoundOfOtherClasses(t *testing.T) {
 	}
 }
 
-// A plan that served once, for scalars that were equal by chance, does not keep others of
-// the same form from being found at once, and tapes that run by them from being bound.
+// A plan with a guard served once, because two scalars were equal by chance. Other plans of the
+// same form are still found at once, and tapes that run by these plans can be bound.
 func TestBoundBehindAChance(t *testing.T) {
 	e := open(t, func(o *device.Options) { o.Device = "null" })
 	s := e.d.NewStream()

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// A run that has no memory for what it writes, bound or not, is an error; its results can
-// be given up, and the next run is right.
+// A run without memory for its results, bound or not, is an error. Its results can be released,
+// and the next run is right.
 func TestBoundLacksMemory(t *testing.T) {
 	defer force.SetSteps(0, 0)
 	defer fault.Reset()
@@ -84,7 +84,7 @@ func TestBoundLacksMemory(t *testing.T) {
 	}
 }
 
-// trainer runs steps of training as a tape.
+// trainer runs training steps as a tape.
 type trainer struct {
 	*stepper
 	tape *Tape
@@ -114,7 +114,7 @@ func newTrainer(t *testing.T, p progen.Step, change ...func(*device.Options)) *t
 	return x
 }
 
-// run is a step; it returns what it came to.
+// run plays one step and returns its results.
 func (x *trainer) run(wait bool) ([]*Value, error) {
 	out := []*Value{new(Value)}
 	done, err := x.tape.Play(x.s, x.in, nil, out, wait)
@@ -133,15 +133,15 @@ func (x *trainer) bytes(v *Value) string {
 	return string(data)
 }
 
-// A launch of a bound step that fails is made up for op by op, wherever it is: losses and
-// weights have the bits that they have without.
+// If a launch of a bound step fails, the engine computes the failed part op by op, whichever
+// launch it is. Loss and weights have the same bits as without the failure.
 func TestBoundLaunchesFail(t *testing.T) {
 	defer force.SetSteps(0, 0)
 	defer fault.Reset()
 	for name, p := range map[string]progen.Step{"chain": progen.Chain(6, 10), "transformer": progen.Transformer(1, 2, 4, 4)} {
 		for _, step := range []int{0, 40} {
 			if name == "transformer" && step > 0 {
-				continue // a step ends between a weight's transpose and its Set
+				continue // a step would end between a weight's transpose and its Set
 			}
 			force.SetSteps(step, 0)
 			short := func(o *device.Options) { o.QueueCap = 8 }
@@ -154,7 +154,7 @@ func TestBoundLaunchesFail(t *testing.T) {
 					t.Fatal(err)
 				}
 				var others []*Value
-				if rnd.IntN(3) == 0 { // what somebody else has is not written over
+				if rnd.IntN(3) == 0 { // values that another handle names are not overwritten
 					v := new(Value)
 					To(v, Place{S: bad.s}, bad.params[rnd.IntN(len(bad.params))])
 					others = append(others, v)
@@ -188,8 +188,8 @@ func TestBoundLaunchesFail(t *testing.T) {
 	}
 }
 
-// What does not depend on what failed has its value, also where it lies in memory in which
-// something lay before that does.
+// Results that do not depend on the failed op are right, even if their memory held a result that
+// does depend on it.
 func TestBoundFaultsStayWhereTheyAre(t *testing.T) {
 	defer force.SetSteps(0, 0)
 	force.SetSteps(8, 0)
@@ -242,7 +242,7 @@ func TestBoundFaultsStayWhereTheyAre(t *testing.T) {
 	}
 }
 
-// broken is a device whose runs fail, where it is told to, and nobody can say of what.
+// broken is a device whose runs fail on demand, without telling which launch failed.
 type broken struct {
 	*refdev.Device
 	now bool
@@ -255,7 +255,7 @@ func (d *broken) Run(ls []runtime.Launch) error {
 	return d.Device.Run(ls)
 }
 
-// Where nobody knows what ran, what the run wrote is lost; what it looked at is not.
+// If it is unknown which launches ran, the results of the run are lost, and its operands are not.
 func TestBoundFailsOutright(t *testing.T) {
 	drv := &broken{Device: refdev.New(runtime.Config{})}
 	d, err := OpenOn(drv, device.Options{Explore: device.ExploreWait})

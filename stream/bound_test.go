@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// tapeOf records what f does on values of a stream.
+// tapeOf records on a tape what f does with the values of a stream.
 func tapeOf(t *testing.T, s *Stream, args []*Value, f func(in []*Value) []*Value) *Tape {
 	t.Helper()
 	sc := s.OpenScope()
@@ -29,7 +29,7 @@ func tapeOf(t *testing.T, s *Stream, args []*Value, f func(in []*Value) []*Value
 	return tape
 }
 
-// within are handles of a scope on what others name.
+// within returns handles in a scope that name the values of args.
 func within(s *Stream, sc *Scope, args []*Value) (in []*Value) {
 	for _, a := range args {
 		v := new(Value)
@@ -53,7 +53,7 @@ func play(t *testing.T, tape *Tape, s *Stream, args ...*Value) ([]*Value, error)
 	return out, err
 }
 
-// between are ops of which memory lies between their operand and their result.
+// between records ops that need memory for an intermediate result.
 func between(e *env, x *Value) *Value {
 	sorted := func(x *Value, axis int) *Value {
 		y := new(Value)
@@ -64,12 +64,12 @@ func between(e *env, x *Value) *Value {
 	return e.op(ir.Add, t1(e.op(ir.Add, t1(sorted(sorted(y, 1), 0)), t1(y))), t1(x))
 }
 
-// bound is a tape that was played, and what it is bound to, claimed for a run of the stream.
+// bound returns a tape that was played, and its Bound, claimed for a run on the stream.
 func bound(t *testing.T, e *env, s *Stream) (*Tape, *exec.Bound) {
 	t.Helper()
 	x := e.host(Place{S: s}, ir.Shape{2, 2}, 4, 3, 1, 2)
 	tape := tapeOf(t, s, []*Value{x}, func(in []*Value) []*Value { return []*Value{between(e, in[0])} })
-	for range 2 { // the second one finds the plans
+	for range 2 { // the second play finds the plans
 		if _, err := play(t, tape, s, x); err != nil {
 			t.Fatal(err)
 		}
@@ -83,8 +83,8 @@ func bound(t *testing.T, e *env, s *Stream) (*Tape, *exec.Bound) {
 	return tape, b
 }
 
-// What a tape was bound to is its run's from the moment on that others can see it: they
-// may lack memory.
+// A new Bound is claimed before others can see it, because they may lack memory and take its
+// memory.
 func TestBoundIsClaimedBeforeOthersSeeIt(t *testing.T) {
 	e := open(t)
 	tape, b := bound(t, e, e.d.NewStream())
@@ -97,7 +97,7 @@ func TestBoundIsClaimedBeforeOthersSeeIt(t *testing.T) {
 	b.Drop()
 }
 
-// A run of another lane that ends just after a Bound was asked for does not end the Bound.
+// If another lane fails to claim a Bound whose run then ends, the Bound stays usable.
 func TestBoundOutlivesItsRuns(t *testing.T) {
 	e := open(t)
 	tape, b := bound(t, e, e.d.NewStream())
@@ -124,7 +124,7 @@ func TestBoundOutlivesItsRuns(t *testing.T) {
 	}
 }
 
-// Tapes that take each other's memory do not do so at each run.
+// Two tapes that take each other's memory do not do so in every run.
 func TestBoundsThatTakeTurns(t *testing.T) {
 	e := open(t, func(o *device.Options) { o.Device, o.PinnedLimit = "null", 20 })
 	s := e.d.NewStream()

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// shading is a device that notes shaders and is given those of others. What says
-// "bad" it refuses.
+// shading is a device that notes shaders and receives the shaders of bundles. It refuses a shader
+// with the text "bad".
 type shading struct {
 	runtime.Device
 	given []string
@@ -37,9 +37,8 @@ func (s *shading) Prebuild(entries iter.Seq2[string, []byte], refuse func(error)
 	}
 }
 
-// TestBundledShaders: a bundle has the shaders that ran, or that a cache directory
-// holds; a device is given those of its own, once, and told why others are of no
-// use.
+// TestBundledShaders checks that a bundle has the shaders that ran or that a cache directory has.
+// A device receives its own shaders, once, and is told why it cannot use others.
 func TestBundledShaders(t *testing.T) {
 	openShading := func(o device.Options) (*Device, *shading) {
 		t.Helper()
@@ -65,7 +64,7 @@ func TestBundledShaders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, key := range []string{own + "\nspoiled", own + "\nwhat\nfor"} { // the latter ran here, as another text
+	for _, key := range []string{own + "\nspoiled", own + "\nwhat\nfor"} { // the latter ran here too, with another text
 		if err := c.Put(runtime.KindShader, key, []byte("bad")); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +99,7 @@ func TestBundledShaders(t *testing.T) {
 	if err := d.ForeignPlans(); err == nil || !strings.Contains(err.Error(), "1 entries of kind shader are not used: shaders for device=ref fingerprint new") {
 		t.Error(err)
 	}
-	plain := open(t) // has nothing to do with shaders
+	plain := open(t) // has no shaders
 	use(t, plain.d, data)
 	if s := plain.d.Stats().Cache; s.Bundled+s.Refused+s.Foreign != 0 {
 		t.Errorf("%+v", s)

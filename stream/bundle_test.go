@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-go/millrace/shelf"
 )
 
-// exported is a bundle of what one device has.
+// exported returns a bundle of everything that one device has.
 func exported(t testing.TB, d *Device) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -32,7 +32,7 @@ func exported(t testing.TB, d *Device) []byte {
 	return buf.Bytes()
 }
 
-// use has one device use a bundle, as UsePlans has all.
+// use makes one device use a bundle, as UsePlans does for all devices.
 func use(t testing.TB, d *Device, data []byte) {
 	t.Helper()
 	b, err := plancache.ReadBundle(data)
@@ -45,7 +45,7 @@ func use(t testing.TB, d *Device, data []byte) {
 	tell()
 }
 
-// bundleOf is a bundle of what a device without a cache has after a run.
+// bundleOf returns a bundle of everything that a device without a cache has after a run.
 func bundleOf(t *testing.T, run func(e *env)) []byte {
 	t.Helper()
 	e := open(t)
@@ -53,7 +53,7 @@ func bundleOf(t *testing.T, run func(e *env)) []byte {
 	return exported(t, e.d)
 }
 
-// edited is a bundle with other entries.
+// edited returns the bundle with changed entries.
 func edited(t testing.TB, data []byte, edit func(e *plancache.Entry)) []byte {
 	t.Helper()
 	b, err := plancache.ReadBundle(data)
@@ -75,8 +75,8 @@ func edited(t testing.TB, data []byte, edit func(e *plancache.Entry)) []byte {
 	return buf.Bytes()
 }
 
-// shipped runs on a device of its own that has a bundle, and no cache unless the
-// options say so.
+// shipped runs on a new device that uses a bundle. The device has no cache unless change adds
+// one.
 func shipped(t *testing.T, data []byte, run func(e *env), change ...func(*device.Options)) device.Stats {
 	t.Helper()
 	e := open(t, change...)
@@ -88,8 +88,8 @@ func shipped(t *testing.T, data []byte, run func(e *env), change ...func(*device
 	return e.d.Stats()
 }
 
-// A device with a bundle explores nothing that is in it, with a cache or without
-// one, and what it then exports is the same bundle.
+// A device with a bundle explores nothing that the bundle has, with or without a cache. It then
+// exports the same bundle.
 func TestBundles(t *testing.T) {
 	data := bundleOf(t, mixed)
 	dir := t.TempDir()
@@ -117,7 +117,7 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-// Explain tells the same of a plan from a bundle.
+// Explain gives the same text for a plan from a bundle.
 func TestExplainOfABundle(t *testing.T) {
 	var texts []string
 	explain := func(e *env) {
@@ -133,8 +133,8 @@ func TestExplainOfABundle(t *testing.T) {
 	}
 }
 
-// A step whose domain is that of a row op that turned out not to matter is made
-// again as it was.
+// A step may have the iteration domain of a row op whose result is not needed. The bundle
+// restores such a step as it was.
 func TestBundledStepOfADeadRow(t *testing.T) {
 	f := func(e *env) {
 		x := e.host(e.place(), ir.Shape{1, 3}, 3, 1, 2)
@@ -147,8 +147,8 @@ func TestBundledStepOfADeadRow(t *testing.T) {
 	}
 }
 
-// What is in no bundle is looked for on the disk, and what is nowhere is explored
-// and written there.
+// A plan that is in no bundle is looked up on the disk. If it is not there either, it is explored
+// and written to the disk.
 func TestBundlesAndCache(t *testing.T) {
 	dir := t.TempDir()
 	data := bundleOf(t, func(e *env) { halves(e, 4) })
@@ -162,7 +162,7 @@ func TestBundlesAndCache(t *testing.T) {
 	}
 }
 
-// Guards, wants and other sizes are as they are in a cache.
+// Guards, wanted results and other sizes work as with a cache.
 func TestBundledPlansFit(t *testing.T) {
 	erfs := func(e *env, a, b float32) {
 		x := e.host(e.place(), ir.Shape{1}, 0)
@@ -191,8 +191,8 @@ func TestBundledPlansFit(t *testing.T) {
 	}
 }
 
-// A plan that stood in for the best one and turned out to be it is exported as
-// such; one that still stands in is waited for.
+// A temporary plan that turned out to be the best one is exported as the best. The export waits
+// for the search if a temporary plan may still be replaced.
 func TestExportWaitsForSearches(t *testing.T) {
 	e := open(t, func(o *device.Options) { o.Explore = device.ExploreBackground })
 	e.d.plans.Quick = 1
@@ -206,7 +206,7 @@ func TestExportWaitsForSearches(t *testing.T) {
 	}
 }
 
-// UsePlans is for devices opened before and after; a bundle given twice is one.
+// UsePlans reaches the devices opened before and after it. A bundle given twice counts once.
 func TestUsePlans(t *testing.T) {
 	defer ForgetBundles()
 	data := bundleOf(t, mixed)
@@ -235,7 +235,7 @@ func TestUsePlans(t *testing.T) {
 	}
 }
 
-// What is no bundle is an error, and nothing else.
+// Data that is not a bundle gives an error and has no other effect.
 func TestUsePlansErrors(t *testing.T) {
 	defer ForgetBundles()
 	data := bundleOf(t, mixed)
@@ -264,8 +264,8 @@ func TestUsePlansErrors(t *testing.T) {
 	}
 }
 
-// Entries for another version, another adapter or another mode are counted, told
-// of with the reason, and not used; those of another driver are nobody's business.
+// Entries for another version, another adapter or another mode are counted and not used, and the
+// error gives the reason. Entries of another driver are ignored.
 func TestForeignPlans(t *testing.T) {
 	data := bundleOf(t, mixed)
 	n := int64(0)
@@ -312,7 +312,7 @@ func TestForeignPlans(t *testing.T) {
 	}
 }
 
-// Plans that were made under lower limits are of use under higher ones.
+// Plans made under lower limits are used under higher limits.
 func TestPlansOfLowerLimits(t *testing.T) {
 	drv := refdev.New(runtime.Config{})
 	few := *drv.Caps()
@@ -329,8 +329,7 @@ func TestPlansOfLowerLimits(t *testing.T) {
 	}
 }
 
-// Every byte of the bodies that is changed costs time and is counted, and never
-// a value.
+// A changed byte in the body of a bundle costs time and is counted. It never changes a value.
 func TestDamagedBundles(t *testing.T) {
 	data := bundleOf(t, mixed)
 	b, err := plancache.ReadBundle(data)
@@ -352,9 +351,9 @@ func TestDamagedBundles(t *testing.T) {
 	}
 }
 
-// Whoever makes a bundle can make one that has the right hashes and no plans in
-// it. Each line of each plan is taken out, or its numbers changed: nothing panics,
-// values are right, and what is refused is explored.
+// A bundle may have the right hashes and yet no valid plans. The test removes each line of each
+// plan, or changes its numbers: nothing panics, the values are right, and refused plans are
+// explored.
 func TestHostileBundles(t *testing.T) {
 	data := bundleOf(t, mixed)
 	b, err := plancache.ReadBundle(data)
@@ -372,7 +371,7 @@ func TestHostileBundles(t *testing.T) {
 		for i, line := range values[k] {
 			for _, by := range []string{"", strings.ReplaceAll(line, "1", "0"), strings.ReplaceAll(line, "0", "1"), strings.ReplaceAll(line, "0", "65535")} {
 				if by == line || strings.HasPrefix(line, "| %") && by != "" {
-					continue // the segment's text is for people
+					continue // the segment's text is only for people
 				}
 				s := shipped(t, edited(t, data, func(e *plancache.Entry) {
 					if e.Key == keys[k] {
@@ -387,7 +386,7 @@ func TestHostileBundles(t *testing.T) {
 	if refused < 20 || explored < refused {
 		t.Errorf("%d refused, %d explored", refused, explored)
 	}
-	swapped := edited(t, data, func(e *plancache.Entry) { // every plan is that of another segment
+	swapped := edited(t, data, func(e *plancache.Entry) { // each plan is that of another segment
 		e.Value = []byte(strings.Join(values[(slices.Index(keys, e.Key)+1)%len(keys)], ""))
 	})
 	if s := shipped(t, swapped, mixed); s.Cache.Refused == 0 {
@@ -395,8 +394,8 @@ func TestHostileBundles(t *testing.T) {
 	}
 }
 
-// Tunings ship as plans do; those for another processor are foreign, and those
-// of candidates that the device does not have are refused.
+// Tunings are shipped like plans. Tunings for another processor are foreign, and tunings with
+// choices that the device does not have are refused.
 func TestBundledTunings(t *testing.T) {
 	takes := []time.Duration{10 * tms, 12 * tms, 7 * tms}
 	first := openTunable(t, &tunable{takes: takes}, nil)
@@ -426,7 +425,7 @@ func TestBundledTunings(t *testing.T) {
 	}
 }
 
-// A filter chooses devices, and takes entries of a cache directory, too.
+// A filter chooses devices, and it also applies to the entries of a cache directory.
 func TestExportFilter(t *testing.T) {
 	dir := t.TempDir()
 	another(t, dir, mixed)
@@ -480,7 +479,7 @@ func TestExportFilter(t *testing.T) {
 	}
 }
 
-// What a directory holds beside what the process used is kept, each plan once.
+// Entries of a directory that the process did not use are exported too, each plan once.
 func TestExportMerges(t *testing.T) {
 	dir := t.TempDir()
 	erfs := func(a, b float32) func(e *env) {
@@ -508,8 +507,7 @@ func TestExportMerges(t *testing.T) {
 	}
 }
 
-// BenchmarkOpenWithBundle opens a device that has a bundle of 1,000 plans, and
-// one that has none.
+// BenchmarkOpenWithBundle opens a device with a bundle of 1,000 plans, and a device without one.
 func BenchmarkOpenWithBundle(b *testing.B) {
 	defer ForgetBundles()
 	e := device.Options{Device: "ref"}
@@ -547,8 +545,8 @@ func BenchmarkOpenWithBundle(b *testing.B) {
 	}
 }
 
-// TestBundleHammer has devices come and go, run, be given bundles and export
-// them, all at once.
+// TestBundleHammer opens, runs and closes devices, gives them bundles and exports bundles, all at
+// the same time.
 func TestBundleHammer(t *testing.T) {
 	defer ForgetBundles()
 	data := bundleOf(t, mixed)

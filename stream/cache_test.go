@@ -18,8 +18,8 @@ import (
 
 func cached(dir string) func(*device.Options) { return func(o *device.Options) { o.Cache = dir } }
 
-// another does what another process would: it opens a device of its own on the
-// cache, and closes it, so that everything is written.
+// another does the work of another process: it opens a device with the cache, runs on it and
+// closes it, which writes all entries.
 func another(t *testing.T, dir string, run func(e *env)) device.Stats {
 	t.Helper()
 	e := open(t, cached(dir))
@@ -34,7 +34,7 @@ func another(t *testing.T, dir string, run func(e *env)) device.Stats {
 	return s
 }
 
-// mixed is a few segments: a chain with equal scalars, a broadcast, rows.
+// mixed runs a few segments: a chain with equal scalars, a broadcast, and row ops.
 func mixed(e *env) {
 	e.t.Helper()
 	x := e.host(e.place(), ir.Shape{2, 3}, 1, 2, 3, 4, 5, 6)
@@ -60,9 +60,8 @@ func TestPlansOutliveTheirDevice(t *testing.T) {
 	}
 }
 
-// A plan that was found serves other sizes as one that was made here would: a
-// batch of one, and others again. A batch of one that comes first has a plan of
-// its own; it is made once.
+// A plan from the cache serves other sizes like a plan made here: a batch of one, and others. If
+// a batch of one comes first, it gets a plan of its own, which is made once.
 func TestPlansOfOtherSizesAreFound(t *testing.T) {
 	dir := t.TempDir()
 	run := func(n int) func(e *env) {
@@ -92,8 +91,8 @@ func TestPlansOfOtherSizesAreFound(t *testing.T) {
 	}
 }
 
-// Guards on scalars hold in the next process too: each of two plans is found
-// for the scalars that it is right for.
+// Guards on scalars also hold in the next process. Each of two plans is found for the scalars
+// that it fits.
 func TestGuardsOutliveTheirDevice(t *testing.T) {
 	dir := t.TempDir()
 	erfs := func(e *env, a, b float32) {
@@ -110,8 +109,8 @@ func TestGuardsOutliveTheirDevice(t *testing.T) {
 	}
 }
 
-// The plan that writes a dear result because it was asked for is the one that
-// the next process uses, from the start.
+// A plan writes a costly result because the program needed it. The next process uses this plan
+// from the start.
 func TestWantsOutliveTheirDevice(t *testing.T) {
 	dir := t.TempDir()
 	turn := func(e *env) {
@@ -128,7 +127,7 @@ func TestWantsOutliveTheirDevice(t *testing.T) {
 	}
 }
 
-// Explain tells the same on a hit.
+// Explain gives the same text for a plan from the cache.
 func TestExplainOnAHit(t *testing.T) {
 	dir := t.TempDir()
 	var texts []string
@@ -144,7 +143,7 @@ func TestExplainOnAHit(t *testing.T) {
 	}
 }
 
-// entryFiles are the files of a cache.
+// entryFiles returns the files of a cache.
 func entryFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "v*", "*"))
@@ -154,7 +153,7 @@ func entryFiles(t *testing.T, dir string) []string {
 	return files
 }
 
-// A damaged file is a miss: the plan is made again, and written again.
+// A damaged file counts as a miss: the plan is made and written again.
 func TestDamagedPlans(t *testing.T) {
 	dir := t.TempDir()
 	cold := another(t, dir, mixed)
@@ -183,9 +182,8 @@ func TestDamagedPlans(t *testing.T) {
 	}
 }
 
-// Whoever can write to the cache can write what has the right hash and is
-// still no plan. Each line of each plan is taken out, or its numbers changed:
-// nothing panics, and what is refused is explored and replaced.
+// A cache entry may have the right hash and yet no valid plan. The test removes each line of each
+// plan, or changes its numbers: nothing panics, and refused plans are explored and replaced.
 func TestHostilePlans(t *testing.T) {
 	dir := t.TempDir()
 	another(t, dir, mixed)
@@ -221,19 +219,19 @@ func TestHostilePlans(t *testing.T) {
 		for i := range lines {
 			for _, by := range []string{"", strings.ReplaceAll(lines[i], "1", "0"), strings.ReplaceAll(lines[i], "0", "1"), strings.ReplaceAll(lines[i], "0", "65535")} {
 				if by == lines[i] || strings.HasPrefix(lines[i], "| %") && !strings.HasPrefix(lines[i], "|   |") && by != "" {
-					continue // the segment's text is for people
+					continue // the segment's text is only for people
 				}
 				try(entry, strings.Join(lines[:i], "")+by+strings.Join(lines[i+1:], ""))
 			}
 		}
-		try(entry, string(entry.Value)) // as it was
+		try(entry, string(entry.Value)) // the original entry
 	}
 	if refused < 20 || found == 0 {
 		t.Errorf("%d refused, %d found", refused, found)
 	}
 }
 
-// A cache that fails in any way costs time, never a result.
+// Faults of the cache cost time and never change a result.
 func TestCacheFaults(t *testing.T) {
 	defer fault.Reset()
 	dir := t.TempDir()
@@ -245,7 +243,7 @@ func TestCacheFaults(t *testing.T) {
 			t.Errorf("after %d operations: %+v", pass, s)
 		}
 	}
-	fault.Set(fault.File, -1) // a disk that is gone
+	fault.Set(fault.File, -1) // the disk is gone
 	s := another(t, dir, mixed)
 	fault.Reset()
 	if s.Cache.Failed == 0 || s.Explorations == 0 {
@@ -256,8 +254,8 @@ func TestCacheFaults(t *testing.T) {
 	}
 }
 
-// A directory that is deleted while a device runs, or cannot be written to, costs
-// explorations and nothing else; the next device makes it again.
+// A directory that is deleted during a run, or that is not writable, costs explorations and
+// nothing else. The next device creates it again.
 func TestCacheDeletedWhileRunning(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "c")
 	e := open(t, cached(dir))
@@ -290,8 +288,7 @@ func TestCacheDeletedWhileRunning(t *testing.T) {
 	}
 }
 
-// A directory that is refused leaves a device without a cache, says so once
-// and counts it.
+// A device whose cache directory is refused has no cache. It reports this once and counts it.
 func TestRefusedCache(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Symlink(dir, dir+"/link"); err != nil {
@@ -313,7 +310,7 @@ func TestRefusedCache(t *testing.T) {
 	}
 }
 
-// withCaps is a device that says other things of itself.
+// withCaps is a device that reports other Caps.
 type withCaps struct {
 	*refdev.Device
 	caps *runtime.Caps
@@ -321,7 +318,7 @@ type withCaps struct {
 
 func (d *withCaps) Caps() *runtime.Caps { return d.caps }
 
-// A cache of another device, or other options, is another one.
+// Entries for another device or other options are not used.
 func TestPlansOfOtherDevices(t *testing.T) {
 	dir := t.TempDir()
 	cold := another(t, dir, mixed)
@@ -344,7 +341,7 @@ func TestPlansOfOtherDevices(t *testing.T) {
 	}
 }
 
-// hopeful is a device that is told of kernels which will be built.
+// hopeful is a device that is told which kernels will probably be built.
 type hopeful struct {
 	*refdev.Device
 	expected, dropped int
@@ -355,8 +352,8 @@ func (d *hopeful) Expect(ks []runtime.Kernel) func() {
 	return func() { d.dropped += len(ks) }
 }
 
-// A device builds the kernels of a plan that is read beforehand, and is told where
-// nothing comes of it.
+// A device builds the kernels of a cached plan in advance. It is told if the plan is not used
+// after all.
 func TestWhatAPlanPromisesIsDropped(t *testing.T) {
 	dev := &hopeful{Device: refdev.New(runtime.Config{})}
 	d, err := OpenOn(dev, device.Options{Device: "ref"})
@@ -371,7 +368,7 @@ func TestWhatAPlanPromisesIsDropped(t *testing.T) {
 		dev.expected, dev.dropped = 0, 0
 		want := 0
 		if bad {
-			r.Plan = strings.ReplaceAll(r.Plan, "= add ", "= sub ") // which is not what the segment does
+			r.Plan = strings.ReplaceAll(r.Plan, "= add ", "= sub ") // the segment does not do this
 		}
 		seg := geo.Seg
 		seg.Scalars = []segment.Scalar{{DT: ir.Float32, Bits: 1}, {DT: ir.Float32, Bits: 2}}

@@ -10,9 +10,9 @@ import (
 	"github.com/millrace-go/millrace/plans"
 )
 
-// sizes opens a device and gives a program whose best plan depends on the number
-// of its rows: one kernel for few, two for many. The program returns the number
-// of kernels it ran by; its values are those of a device that fuses nothing.
+// sizes opens a device and returns a program whose best plan depends on the number of rows: one
+// kernel for few rows, two for many. The program returns the number of kernels that ran, and
+// compares its values with those of a device that fuses nothing.
 func sizes(t *testing.T, change ...func(*device.Options)) (*env, func(rows int) int) {
 	t.Helper()
 	last := 0
@@ -40,8 +40,8 @@ func sizes(t *testing.T, change ...func(*device.Options)) (*env, func(rows int) 
 
 const few, many = 3, 1 << 14
 
-// A plan found at one size serves others at once, and a better one for them is
-// searched for in the background; both stay.
+// A plan found for one size serves other sizes at once. A better plan for them is searched for in
+// the background. Both plans stay.
 func TestClassesInTheBackground(t *testing.T) {
 	for _, order := range [][2]int{{few, many}, {many, few}} {
 		e, run := sizes(t)
@@ -59,7 +59,7 @@ func TestClassesInTheBackground(t *testing.T) {
 		}
 		ran(order[0], first, 1, 0)
 		ran(order[0], first, 1, 0)
-		ran(order[1], first, 2, 1) // by the plan that is there
+		ran(order[1], first, 2, 1) // by the plan that exists
 		ran(order[1], second, 2, 1)
 		ran(order[0], first, 2, 1)
 		ran(order[1], second, 2, 1)
@@ -69,7 +69,7 @@ func TestClassesInTheBackground(t *testing.T) {
 	}
 }
 
-// Where the program waits for searches it waits for those for other sizes.
+// If the program waits for searches, it also waits for searches for other sizes.
 func TestClassesInTheForeground(t *testing.T) {
 	e, run := sizes(t, func(o *device.Options) { o.Explore = device.ExploreWait })
 	for _, c := range []struct{ rows, kernels int }{{few, 1}, {many, 2}, {few, 1}, {many, 2}} {
@@ -80,7 +80,7 @@ func TestClassesInTheForeground(t *testing.T) {
 	e.explored("two sizes", 2, 0)
 }
 
-// Sizes inside a class explore nothing.
+// Sizes within a class cause no exploration.
 func TestSizesInsideAClass(t *testing.T) {
 	e, run := sizes(t)
 	for _, rows := range []int{few, 1, 2, 7, 8, 31, few} {
@@ -90,7 +90,7 @@ func TestSizesInsideAClass(t *testing.T) {
 	e.explored("few rows", 1, 0)
 }
 
-// Plans of several classes outlive the process, each found at its own sizes.
+// Plans of several classes outlive the process. Each is found for its own sizes.
 func TestClassesOutliveTheirDevice(t *testing.T) {
 	dir := t.TempDir()
 	for turn := range 3 {
@@ -117,7 +117,7 @@ func TestClassesOutliveTheirDevice(t *testing.T) {
 	}
 }
 
-// knownOf gives the plan that a value was made by.
+// knownOf returns the plan that computed a value.
 func knownOf(t *testing.T, v *Value) *plans.Known {
 	t.Helper()
 	st, err := materialise(v, nil, "test")
@@ -128,8 +128,8 @@ func knownOf(t *testing.T, v *Value) *plans.Known {
 	return st.By.(*plans.Known)
 }
 
-// A search that finds the plan that is there widens its class: it is not done
-// again. One exploration leads to a bounded number of searches.
+// A search whose result is the existing plan widens the plan's class and is not repeated. One
+// exploration leads to a bounded number of searches.
 func TestClassesWiden(t *testing.T) {
 	e := open(t)
 	run := func(n int) *plans.Known {
@@ -155,8 +155,8 @@ func TestClassesWiden(t *testing.T) {
 	}
 }
 
-// A batch of one that finds a plan for broadcasts is not what a better one is
-// explored on: dims that are equal in it by chance are not in other batches.
+// A batch of one uses a plan that has broadcasts. A search for a better plan must not use that
+// batch's form: its dims are equal by chance and differ in other batches.
 func TestSearchesAreOfTheLeafsOwnForm(t *testing.T) {
 	e, _, known := searching(t, nil)
 	e.d.plans.Unpaid.Store(plans.GreedyAfter)

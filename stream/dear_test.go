@@ -15,8 +15,8 @@ func (e *env) record(op ir.Op, shape ir.Shape, attr *ir.Attr, args ...Arg) *Valu
 	return v
 }
 
-// What a kernel reduces on its way is not written. Where it is asked for all
-// the same it is computed once more, and from then on its plan writes it.
+// A kernel may compute a reduction without writing it. If the program then needs the result, it
+// is recomputed once, and from then on its plan writes it.
 func TestDearResultsAreWrittenWhenAskedFor(t *testing.T) {
 	e := open(t)
 	for turn := range 4 {
@@ -35,13 +35,13 @@ func TestDearResultsAreWrittenWhenAskedFor(t *testing.T) {
 			t.Errorf("turn %d: computed again %d times, want %d", turn, again, want)
 		}
 	}
-	if n := e.d.Stats().Explorations; n != 3 { // without it, it alone, and with it
+	if n := e.d.Stats().Explorations; n != 3 { // one without it, one for it alone, and one with it
 		t.Errorf("%d explorations, want 3", n)
 	}
 }
 
-// A result that many instructions lead to is written, too, by the plan after it was asked
-// for again; one that few lead to is computed again each time.
+// A result that takes many instructions is written too, by the plan made after it was needed
+// once. A result that takes few instructions is recomputed each time.
 func TestCostlyResultsAreWrittenWhenAskedFor(t *testing.T) {
 	for _, c := range []struct{ ops, again int }{{20, 1}, {1, 4}} {
 		e := open(t)
@@ -60,10 +60,10 @@ func TestCostlyResultsAreWrittenWhenAskedFor(t *testing.T) {
 	}
 }
 
-// A segment whose turns ask for one of many dear results each, and for another
-// one the next time, has a plan in the end that writes all of them.
+// A segment has many costly results, and each turn needs another one of them. Finally its plan
+// writes all of them.
 func TestDearResultsAskedForInTurn(t *testing.T) {
-	const many = 2*8 + 3 // more than twice the plans that are kept of a segment
+	const many = 2*8 + 3 // more than twice the number of plans that a segment keeps
 	e := open(t)
 	var explored [3 * many]int64
 	for turn := range explored {
@@ -80,15 +80,15 @@ func TestDearResultsAskedForInTurn(t *testing.T) {
 		e.want(sums[i], float32(6*i), float32(15*i))
 		explored[turn] = e.d.Stats().Explorations
 	}
-	// What is read alone is a segment of its own the first time round.
+	// In the first round, a result that is read alone is a segment of its own.
 	if first, last := explored[2*many], explored[3*many-1]; first != last {
 		t.Errorf("%d explorations after %d turns, %d after %d: %v", first, 2*many+1, last, 3*many, explored)
 	}
 }
 
-// Where the dear result was released, as composites do with their steps, what was made
-// of it is written: here a mean, whose sum nobody can ask for. What is made of that
-// without effort is computed again, but no plan is searched for it.
+// A costly result may have been released, as the steps of composite ops are. The results computed
+// from it are then written instead: here a mean, whose sum the program cannot request. Results
+// that take little further work are recomputed, and no plan is searched for them.
 func TestDearResultsThatWereReleased(t *testing.T) {
 	for _, rooted := range []bool{false, true} {
 		e := open(t)
@@ -119,7 +119,7 @@ func TestDearResultsThatWereReleased(t *testing.T) {
 	}
 }
 
-// A dear result that somebody else reads is in memory, and stays there.
+// A costly result that another row of the kernel reads is in memory, and stays there.
 func TestDearResultsOfOtherRowsAreKept(t *testing.T) {
 	e := open(t)
 	x := e.host(e.place(), ir.Shape{2, 2}, 1, 2, 3, 4)
@@ -132,8 +132,8 @@ func TestDearResultsOfOtherRowsAreKept(t *testing.T) {
 	}
 }
 
-// Starts and steps are not part of a plan, and a plan for padding along one dim
-// is none for padding along another.
+// Starts and steps are not part of a plan. A plan for padding along one dim does not serve
+// padding along another.
 func TestMovesAtOtherPlaces(t *testing.T) {
 	e := open(t)
 	pad := func(start, step []int, shape ir.Shape, want ...float32) {
@@ -153,8 +153,8 @@ func TestMovesAtOtherPlaces(t *testing.T) {
 	}
 }
 
-// oddView is a view 0 3 1 4 2 5, in memory as no strides describe, of a tensor that
-// was computed from the other one.
+// oddView returns a view with elements 0 3 1 4 2 5, and the tensor from which its base was
+// computed. No strides describe the view.
 func oddView(e *env) (x, flat *Value) {
 	x = e.host(e.place(), ir.Shape{2, 3}, 0, 1, 2, 3, 4, 5)
 	y := add(e, x, 0)
@@ -165,7 +165,7 @@ func oddView(e *env) (x, flat *Value) {
 	return x, flat
 }
 
-// Indices go into what lies as no strides describe by way of a dense copy.
+// Indexing a view that no strides describe uses a dense copy.
 func TestLookUpInAnOddView(t *testing.T) {
 	e := open(t)
 	_, flat := oddView(e)
@@ -183,8 +183,7 @@ func TestLookUpInAnOddView(t *testing.T) {
 	}
 }
 
-// So they do where ops are run one by one; the copy is there as long as any op may
-// start from it.
+// The same holds if ops run one by one. The copy exists as long as an op may start from it.
 func TestLookUpInAnOddViewOneByOne(t *testing.T) {
 	e := open(t, func(o *device.Options) { o.Check = true })
 	x, flat := oddView(e)
@@ -192,12 +191,12 @@ func TestLookUpInAnOddViewOneByOne(t *testing.T) {
 	idx := new(Value)
 	Record(idx, e.place(), ir.Cast, ir.Int32, nil, nil, []Arg{t1(at)})
 	got := e.record(ir.Gather, nil, &ir.Attr{Axes: []int{0}}, t1(flat), t1(idx))
-	other := add(e, x, 7) // a later kernel, whose result is as large as the copy
+	other := add(e, x, 7) // a later kernel whose result has the size of the copy
 	e.want(other, 7, 8, 9, 10, 11, 12)
 	e.want(got, 5, 0, 3)
 }
 
-// A window of what is in memory is a view.
+// A window of a tensor in memory is a view.
 func TestWindowIsAView(t *testing.T) {
 	e := open(t)
 	x := e.host(e.place(), ir.Shape{5}, 0, 1, 2, 3, 4)
@@ -208,8 +207,8 @@ func TestWindowIsAView(t *testing.T) {
 	}
 }
 
-// A plan that writes what is not dear in itself does so in another process too, and what
-// is made of that is computed again from there.
+// A plan may write a result that is cheap in itself. It does so in another process too, and
+// results computed from it are recomputed from there.
 func TestResultsThatWereAskedForOutliveTheirDevice(t *testing.T) {
 	dir := t.TempDir()
 	turn := func(e *env, all bool) {
@@ -236,7 +235,7 @@ func TestResultsThatWereAskedForOutliveTheirDevice(t *testing.T) {
 			turn(e, true)
 		}
 	})
-	if first.Recomputes != 4 { // what is made of it each time, and it itself once
+	if first.Recomputes != 4 { // the derived result each time, and the result itself once
 		t.Errorf("computed again %d times, want 4", first.Recomputes)
 	}
 	again := another(t, dir, func(e *env) {
@@ -249,8 +248,8 @@ func TestResultsThatWereAskedForOutliveTheirDevice(t *testing.T) {
 	}
 }
 
-// A plan that has a result in memory only for its own steps is not one that writes it: where
-// a plan before it learned that somebody asks, another one is made.
+// A plan may have a result in memory only for its own steps; it then does not write the result.
+// If an earlier plan learned that the program needs the result, a plan that writes it is made.
 func TestResultsThatWereAskedForOfAnotherPlan(t *testing.T) {
 	e := open(t)
 	turn := func(rows, step int, asked bool) (explored int64) {
@@ -260,7 +259,7 @@ func TestResultsThatWereAskedForOfAnotherPlan(t *testing.T) {
 		x := e.record(ir.Pad, ir.Shape{rows, 2}, &ir.Attr{Start: []int{0, 0}, Step: []int{step, 1}}, t1(part), f1(0.5))
 		sum := e.record(ir.Sum, nil, &ir.Attr{Axes: []int{1}, Keep: true}, t1(x)) // 1 everywhere
 		end := sum
-		for range 20 { // too much to be done twice
+		for range 20 { // too much work to do twice
 			next := e.op(ir.Exp, t1(end))
 			Release(end)
 			end = e.op(ir.Log, t1(next))
@@ -286,9 +285,9 @@ func TestResultsThatWereAskedForOfAnotherPlan(t *testing.T) {
 		explored   int64
 	}{
 		{3, 1, false, 1},
-		{3, 2, false, 1}, // no plan for steps of one
+		{3, 2, false, 1}, // the plan for steps of one does not fit
 		{3, 1, true, 0},
-		{4, 2, true, 1}, // which is now asked for
+		{4, 2, true, 1}, // the result is now known to be needed
 		{5, 2, true, 0},
 		{4, 1, true, 0},
 	} {

@@ -16,8 +16,8 @@ import (
 	_ "github.com/millrace-go/millrace/runtime/cpu"
 )
 
-// Boxes are all elements, once and in order, however small they must be, and so
-// is what gather finds in them.
+// Boxes cover all elements once and in order, however small they must be. Gather finds the same
+// elements in them.
 func TestBoxesAreTheWhole(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 14))
 	for range 300 {
@@ -58,8 +58,8 @@ func TestBoxesAreTheWhole(t *testing.T) {
 	}
 }
 
-// Where the device cannot make a view dense the host does, with what little memory a
-// part of it takes, and that is counted.
+// If the device cannot make a view dense, the host does. It needs only the memory of a small
+// part, and the fallback is counted.
 func TestViewsAreReadWithoutTheDevice(t *testing.T) {
 	d, err := Open(device.Options{Device: "cpu", Threads: 1, Tier: device.TierInterpreter})
 	if err != nil {

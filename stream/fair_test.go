@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// slow is a device on which launches of slowPoints points wait to be let through.
+// slow is a device on which launches of slowPoints points wait until the test lets them through.
 type slow struct {
 	runtime.Device
 	begun, open chan struct{}
@@ -35,8 +35,8 @@ func (d *slow) Run(ls []runtime.Launch) error {
 	return d.Device.Run(ls)
 }
 
-// openSlow opens such a device. Time is the only witness of somebody who waits:
-// tests give up long before go test does.
+// openSlow opens a slow device. Only time can show that a call blocks; tests give up long before
+// the timeout of go test.
 func openSlow(t *testing.T, o device.Options) (*env, *slow) {
 	dev := &slow{refdev.New(runtime.Config{}), make(chan struct{}, 1), make(chan struct{}, 100)}
 	d, err := OpenOn(dev, o)
@@ -52,7 +52,7 @@ func openSlow(t *testing.T, o device.Options) (*env, *slow) {
 
 const patience = 20 * time.Second
 
-// soon fails the test where f does not return while the slow launch goes on.
+// soon fails the test if f does not return while the slow launch is running.
 func soon(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -66,15 +66,15 @@ func soon(t *testing.T, what string, f func()) {
 
 func sevens() []float32 { return []float32{1, 2, 3, 4, 5, 6, 7} }
 
-// busy has a stream compute something slow, and returns what that gives once it runs.
+// busy starts a slow computation on a stream, and returns its result when the launch is running.
 func (e *env) busy(dev *slow, s *Stream) *Value {
 	y := mul(e, e.host(Place{S: s}, ir.Shape{slowPoints}, sevens()...), 2)
-	go s.flushAll() // Sync would be told of errors
+	go s.flushAll() // Sync would take the errors
 	<-dev.begun
 	return y
 }
 
-// Who uses a stream waits for nothing that another one computes.
+// A user of one stream does not wait for computations of another stream.
 func TestStreamsDoNotWaitForEachOther(t *testing.T) {
 	e, dev := openSlow(t, device.Options{})
 	a, b := e.d.NewStream(), e.d.NewStream()
@@ -102,7 +102,7 @@ func TestStreamsDoNotWaitForEachOther(t *testing.T) {
 	e.want(y, 2, 4, 6, 8, 10, 12, 14)
 }
 
-// A stream waits for what it reads of another one.
+// A stream waits for the values of another stream that it reads.
 func TestStreamWaitsForItsOperands(t *testing.T) {
 	e, dev := openSlow(t, device.Options{})
 	a, b := e.d.NewStream(), e.d.NewStream()
@@ -125,8 +125,7 @@ func TestStreamWaitsForItsOperands(t *testing.T) {
 	<-done
 }
 
-// Who gives up returns at once; what he waited for is computed all the same, and the
-// stream can be used meanwhile.
+// A caller that gives up returns at once. The work goes on, and the stream can be used meanwhile.
 func TestGivingUp(t *testing.T) {
 	e, dev := openSlow(t, device.Options{})
 	s := e.d.NewStream()
@@ -159,7 +158,7 @@ func TestGivingUp(t *testing.T) {
 	e.want(z, 20, 40, 60, 80, 100, 120, 140)
 }
 
-// What fails while nobody waits any more is told to the next one who asks.
+// An error that happens after the waiting caller gave up is reported to the next caller.
 func TestGivingUpLosesNoError(t *testing.T) {
 	e, dev := openSlow(t, device.Options{})
 	s := e.d.NewStream()
@@ -188,7 +187,7 @@ func TestGivingUpLosesNoError(t *testing.T) {
 	}
 }
 
-// A kernel does not overwrite what another stream's job still reads.
+// A kernel does not overwrite memory that another stream's job still reads.
 func TestInPlaceWaitsForNobody(t *testing.T) {
 	e, dev := openSlow(t, device.Options{})
 	a, b := e.d.NewStream(), e.d.NewStream()
@@ -224,8 +223,8 @@ func TestInPlaceWaitsForNobody(t *testing.T) {
 	e.want(z, 101, 102, 103, 104, 105, 106, 107)
 }
 
-// Memory goes back to the pool when the last job that uses it has run, not before:
-// the device overwrites what is freed.
+// Memory returns to the pool when the last job that uses it has run, not before. The device
+// overwrites freed memory to show it.
 func TestMemoryOfQueuedJobs(t *testing.T) {
 	e := open(t, func(o *device.Options) { o.QueueCap = 8 })
 	var all sync.WaitGroup

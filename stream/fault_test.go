@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// A kernel of two results, one of which overwrites the operand, is run op by
-// op: the second result must not read what the first one wrote.
+// A kernel has two results, one of which overwrites the operand. If it fails and runs op by op,
+// the second result must not read what the first one wrote.
 func TestFaultDoesNotReadWhatItOverwrites(t *testing.T) {
 	e := open(t)
 	defer fault.Reset()
@@ -34,8 +34,8 @@ func TestFaultDoesNotReadWhatItOverwrites(t *testing.T) {
 	}
 }
 
-// A fault of a job that nobody waited for reaches what depends on it, with the
-// line of the op that failed, and nothing else.
+// A fault of a job that no caller waited for reaches the values that depend on it, with the line
+// of the failed op. It reaches no other value.
 func TestFaultReachesWhatDependsOnIt(t *testing.T) {
 	var hooks []error
 	e := open(t, func(o *device.Options) {
@@ -47,7 +47,7 @@ func TestFaultReachesWhatDependsOnIt(t *testing.T) {
 	other := e.host(Place{S: b}, ir.Shape{2}, 5, 6)
 	y := mul(e, x, 2)
 	fault.Set(fault.Launch, -1)
-	p := e.op(ir.Add, t1(other), t1(y)) // y is handed over: its job fails
+	p := e.op(ir.Add, t1(other), t1(y)) // y is handed over, and its job fails
 	q := mul(e, other, 2)
 	both := e.op(ir.Add, t1(p), t1(q))
 	e.d.drain()
@@ -70,7 +70,8 @@ func TestFaultReachesWhatDependsOnIt(t *testing.T) {
 	}
 }
 
-// What overwrites an operand that turns out not to be there has nothing to do with it.
+// A result overwrites an operand that has a fault. Only the results that read the operand have
+// the fault.
 func TestFaultOfWhatIsOverwritten(t *testing.T) {
 	e := open(t)
 	s := e.d.Default()
@@ -95,7 +96,7 @@ func TestFaultOfWhatIsOverwritten(t *testing.T) {
 	}
 }
 
-// Where memory is short for one result, the others are still computed.
+// If memory is lacking for one result, the other results are still computed.
 func TestAllocFaultOfOneResult(t *testing.T) {
 	e := open(t, func(o *device.Options) { o.MemoryLimit = 1 << 16 })
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
@@ -115,7 +116,7 @@ func TestAllocFaultOfOneResult(t *testing.T) {
 	Release(x)
 }
 
-// wedge is a device whose next run breaks an invariant of its own.
+// wedge is a device whose next run breaks one of its invariants.
 type wedge struct {
 	runtime.Device
 	armed bool
@@ -129,7 +130,7 @@ func (w *wedge) Run(ls []runtime.Launch) error {
 	return w.Device.Run(ls)
 }
 
-// A driver that panics does not leave the executor busy.
+// After a panic of a driver the executor is not blocked.
 func TestDriverPanicIsAnError(t *testing.T) {
 	drv, err := runtime.Lookup("ref")
 	if err != nil {
@@ -154,7 +155,7 @@ func TestDriverPanicIsAnError(t *testing.T) {
 	e.want(mul(e, x, 3), 3, 6)
 }
 
-// gate is a device whose runs wait to be let through.
+// gate is a device whose runs wait until the test lets them through.
 type gate struct {
 	runtime.Device
 	open chan struct{}
@@ -192,7 +193,7 @@ func TestRecordingWaitsForASlowDevice(t *testing.T) {
 			lane.Mu.Lock()
 			queued := len(lane.Queue)
 			lane.Mu.Unlock()
-			if queued > exec.MaxQueued+1 { // the last one's recorder waits
+			if queued > exec.MaxQueued+1 { // the caller that recorded the last one waits
 				t.Fatalf("%d plans queued", queued)
 			}
 			continue
@@ -204,7 +205,7 @@ func TestRecordingWaitsForASlowDevice(t *testing.T) {
 	}
 }
 
-// Ops that matched a plan for other sizes have a line too.
+// Ops that matched a plan for other sizes have a source line too.
 func TestFaultNamesALineOfLegalPlans(t *testing.T) {
 	e := open(t)
 	chain := func(rows int) *Value {

@@ -59,7 +59,7 @@ type scratch struct {
 	seg     segment.Segment
 	hot     segment.Segment // a segment of known sizes: a geometry's, with other scalars
 	query   plans.Query
-	recipes []*recipe // recipes that cook makes and settle hands out, by leaf set
+	recipes []*recipe // the recipes of the flush, by leaf set
 	lent    []want    // the handles that want a value that this flush lends
 }
 

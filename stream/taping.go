@@ -141,7 +141,7 @@ func (s *Stream) StartTape(args []*Value) *Taping {
 	return t
 }
 
-// End runs the queued ops and ends the tape. results are the handles that the caller needs; they
+// End runs the queued ops and ends the recording. results are the handles that the caller needs; they
 // are in memory afterwards, or have an error. End returns nil if the tape cannot be run again:
 // the function read a value on which the ops may depend, or something failed.
 func (t *Taping) End(results []*Value) *Tape {

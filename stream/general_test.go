@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-go/millrace/internal/poly"
 )
 
-// The sizes of trials tell the polynomials of as many axes as a General has from one
-// another, whatever sizes the tape has itself.
+// The sizes of trials distinguish the polynomials in up to mostAxes axes, whatever sizes the tape
+// has.
 func TestTrialSizes(t *testing.T) {
 	for axes := 1; axes <= mostAxes; axes++ {
 		for ranges := 2; ranges <= len(trialRanges); ranges++ {

@@ -16,9 +16,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestHammer has ten goroutines record, read, release and hand over at once,
-// on one stream and on ten, and checks every value. HAMMER is how long the two
-// take together; by default each takes a second.
+// TestHammer has ten goroutines record, read, release and hand over at once, first on one stream,
+// then on ten, and checks every value. The variable HAMMER sets the total time; by default each
+// part takes a second.
 func TestHammer(t *testing.T) {
 	long := time.Second
 	if s := os.Getenv("HAMMER"); s != "" {
@@ -57,7 +57,7 @@ type hammer struct {
 	streams []*Stream
 	weight  *Value                     // 3, on the default stream
 	cell    *Value                     // set again and again; both elements are equal
-	board   [8]atomic.Pointer[posting] // tensors that others may use
+	board   [8]atomic.Pointer[posting] // tensors that other goroutines may use
 }
 
 type posting struct {
@@ -106,7 +106,8 @@ func (h *hammer) work(g int, s *Stream, stop time.Time) {
 	Release(acc)
 }
 
-// turn computes a chain from operands of anywhere and does something with it.
+// turn computes a chain of ops on operands from any stream, and then uses its result in a random
+// way.
 func (h *hammer) turn(rnd *rand.Rand, s *Stream, sc *Scope) {
 	e := h.e
 	want := float32(rnd.IntN(8))
@@ -156,7 +157,7 @@ func (h *hammer) turn(rnd *rand.Rand, s *Stream, sc *Scope) {
 	}
 }
 
-// check does not end the test: it is called on goroutines of its own.
+// check does not end the test, because it runs in goroutines of the hammer.
 func (h *hammer) check(v *Value, want float32) {
 	got, err := h.e.read(v)
 	if err != nil || got[0] != want || got[1] != want {
@@ -164,8 +165,7 @@ func (h *hammer) check(v *Value, want float32) {
 	}
 }
 
-// A device may be closed while others use it: they get ErrClosed or what they
-// asked for.
+// A device may be closed while other goroutines use it. They get ErrClosed or the right values.
 func TestCloseWhileInUse(t *testing.T) {
 	for range 10 {
 		e := open(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/plans"
 )
 
-// A hook's panic goes through the program's call and leaves the engine as if
-// the hook had returned.
+// A hook's panic passes through the program's call, and leaves the engine in the same state as a
+// normal return of the hook.
 func TestHookPanic(t *testing.T) {
 	armed := ""
 	fire := func(name string) {
@@ -38,7 +38,7 @@ func TestHookPanic(t *testing.T) {
 		{"error", func() { e.op(ir.Add, t1(x), t1(bad)) }},
 		{"error", func() { Set(new(Value), e.op(ir.Add, t1(x), t1(bad))) }},
 		{"flush", func() { e.d.Sync(context.Background()) }},
-		{"flush", func() { // a scope's end releases everything all the same
+		{"flush", func() { // the scope's end releases all of its tensors nevertheless
 			sc := e.d.Default().OpenScope()
 			y := new(Value)
 			To(y, Place{S: e.d.Default(), Scope: sc}, x)
@@ -68,7 +68,7 @@ func TestHookPanic(t *testing.T) {
 	}
 }
 
-// A device's Sync and Err are those of all its streams.
+// A device's Sync and Err cover all its streams.
 func TestSyncOfAllStreams(t *testing.T) {
 	e := open(t)
 	a, b := e.d.NewStream(), e.d.NewStream()
@@ -112,7 +112,7 @@ func TestSyncOfAllStreams(t *testing.T) {
 	}
 }
 
-// Streams that nobody holds are not kept for Sync.
+// The list of streams for Sync does not keep unreachable streams alive.
 func TestStreamsAreForgotten(t *testing.T) {
 	e := open(t)
 	const many = 10000
@@ -126,9 +126,8 @@ func TestStreamsAreForgotten(t *testing.T) {
 	}
 }
 
-// Programs that never repeat are not searched for their best plan for ever,
-// whatever stream they come on; a plan that is found again shows that searching
-// pays.
+// The engine stops searching for the best plans of a program that never repeats, whatever streams
+// it uses. A plan that is used again shows that searches pay.
 func TestUnpaidExplorations(t *testing.T) {
 	e := open(t)
 	chain := func(length int) {

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// takes reports whether an op goes the short way, and records it.
+// takes records an op if it goes the short way, and reports whether it did.
 func (e *env) takes(v *Value, op ir.Op, args ...Arg) bool {
 	s := e.d.Default()
 	s.mu.Lock()
@@ -20,13 +20,13 @@ func (e *env) takes(v *Value, op ir.Op, args ...Arg) bool {
 	return short
 }
 
-// What a program does again goes the short way, with the values of this time;
-// what differs in anything that a plan depends on does not.
+// An op that repeats goes the short way, with its new scalars and operands. An op that differs in
+// anything on which a plan depends does not.
 func TestShortWay(t *testing.T) {
 	e := open(t)
 	x, y := e.host(e.place(), ir.Shape{2}, 1, 2), e.host(e.place(), ir.Shape{2}, 3, 5)
 	row := e.host(e.place(), ir.Shape{1}, 1)
-	first := func(k float32) *Value { // makes x and y known to the queue, on the short way from the second time on
+	first := func(k float32) *Value { // makes x and y known to the queue, on the short way from the second call on
 		return add(e, e.op(ir.Sub, t1(x), t1(y)), k)
 	}
 	e.want(e.op(ir.Mul, t1(first(1)), t1(x)), -1, -4)
@@ -55,8 +55,8 @@ func TestShortWay(t *testing.T) {
 	}
 }
 
-// An operand that is new to the queue and comes twice is one tensor, also where
-// two were before.
+// An operand that is new to the queue and occurs twice in an op is one tensor, even if two
+// tensors were there before.
 func TestShortWayTakesATensorTwice(t *testing.T) {
 	e := open(t)
 	x, y := e.host(e.place(), ir.Shape{2}, 1, 2), e.host(e.place(), ir.Shape{2}, 3, 5)
@@ -69,8 +69,7 @@ func TestShortWayTakesATensorTwice(t *testing.T) {
 	}
 }
 
-// A value that cannot be used is an error on the short way too, and a closed
-// device.
+// The short way also refuses unusable values and closed devices.
 func TestShortWayRefuses(t *testing.T) {
 	e := open(t)
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
@@ -89,7 +88,7 @@ func TestShortWayRefuses(t *testing.T) {
 	}
 }
 
-// weight is what the queue holds, counted anew.
+// holds recomputes the stream's weight, which is what the queue holds.
 func (s *Stream) holds() (bytes int64) {
 	for i := range s.q.Slots {
 		switch sl := &s.q.Slots[i]; {
@@ -102,8 +101,7 @@ func (s *Stream) holds() (bytes int64) {
 	return bytes
 }
 
-// The byte budget counts every op, also those recorded again behind a cut and
-// those of a recipe.
+// The weight counts every op, including ops recorded again behind a cut and ops of a recipe.
 func TestEveryOpIsWeighed(t *testing.T) {
 	e := open(t, func(o *device.Options) { o.QueueCap = 12 })
 	s := e.d.Default()
@@ -113,7 +111,7 @@ func TestEveryOpIsWeighed(t *testing.T) {
 	for i := range 100 {
 		y := mul(e, x, 0.5)
 		if i%9 == 3 && old != nil {
-			y = e.op(ir.Add, t1(y), t1(old)) // ran by now, and was not written
+			y = e.op(ir.Add, t1(y), t1(old)) // it was computed in an earlier segment and not written
 		}
 		if i%5 == 0 {
 			old = y
@@ -129,7 +127,7 @@ func TestEveryOpIsWeighed(t *testing.T) {
 	}
 }
 
-// Sizes that come in turn are laid out once each, and go the hot way from then on.
+// Sizes that occur in turn are laid out once each, and then take the hot path.
 func TestSizesInTurn(t *testing.T) {
 	e := open(t)
 	s := e.d.Default()

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// strict is a device that complains of launches on buffers given back before
-// they ran: a pool may have handed those to somebody else by then.
+// strict is a device that fails the test if a launch uses a buffer that was already freed. A pool
+// may have given that buffer to another user.
 type strict struct {
 	*refdev.Device
 	t     *testing.T
@@ -54,14 +54,14 @@ func (s *strict) Run(ls []runtime.Launch) error {
 	return s.Device.Run(ls)
 }
 
-// Memory of temporaries is the plan's until it was submitted, and later steps
-// use it again.
+// Memory of temporaries belongs to the plan until the plan is submitted. Later steps reuse the
+// memory.
 func TestTemporariesAreFreedAfterTheirPlan(t *testing.T) {
 	e := openStrict(t, device.Options{Fusion: device.FusionOff})
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
 	y := x
 	for range 4 {
-		mask := e.op(ir.Lt, t1(y), f1(2)) // one byte each: nothing is in place
+		mask := e.op(ir.Lt, t1(y), f1(2)) // one byte per element, so no op overwrites its operand
 		z := new(Value)
 		Record(z, Place{}, ir.Cast, ir.Float32, nil, nil, []Arg{t1(mask)})
 		Release(mask)
@@ -81,7 +81,7 @@ func TestTemporariesAreFreedAfterTheirPlan(t *testing.T) {
 	}
 }
 
-// waitFor runs the collector until ok.
+// waitFor runs the collector until ok returns true.
 func waitFor(t *testing.T, d *Device, what string, ok func(device.Stats) bool) {
 	t.Helper()
 	for range 50 {
@@ -95,7 +95,7 @@ func waitFor(t *testing.T, d *Device, what string, ok func(device.Stats) bool) {
 	t.Errorf("%s: %d bytes live, %d pinned", what, d.Stats().LiveBytes, d.Stats().PinnedBytes)
 }
 
-// What a dropped recipe pinned is found by the collector and no longer counted.
+// The collector finds the memory that a dropped recipe pinned, and it no longer counts as pinned.
 func TestDroppedRecipeUnpins(t *testing.T) {
 	e := open(t)
 	func() {
@@ -113,7 +113,7 @@ func TestDroppedRecipeUnpins(t *testing.T) {
 	waitFor(t, e.d, "after the recipe was dropped", func(s device.Stats) bool { return s.LiveBytes == 0 && s.PinnedBytes == 0 })
 }
 
-// The memory that a kept recipe starts from is a scope's no longer.
+// The memory of a recipe that was kept out of a scope no longer belongs to the scope.
 func TestKeptRecipeIsCollected(t *testing.T) {
 	e := open(t)
 	func() {
@@ -133,8 +133,8 @@ func TestKeptRecipeIsCollected(t *testing.T) {
 	waitFor(t, e.d, "after all was dropped", func(s device.Stats) bool { return s.LiveBytes == 0 && s.PinnedBytes == 0 })
 }
 
-// What was kept out of a scope is the collector's though the scope stays open, as that of a
-// server does, and had to move its list of what it owns.
+// A value kept out of a scope is collected while the scope stays open, as a server's scope does,
+// even if the scope had to move its list of tensors.
 func TestKeptIsCollectedWhileItsScopeLasts(t *testing.T) {
 	e := open(t)
 	sc := e.d.Default().OpenScope()
@@ -159,15 +159,15 @@ func TestKeptIsCollectedWhileItsScopeLasts(t *testing.T) {
 	e.want(rest[0], 1, 2)
 }
 
-// A scope may end while somebody makes a tensor in it: the memory is given back
-// once, by the scope or by the collector.
+// A scope may end while another goroutine makes a tensor in it. The memory is freed once, by the
+// scope or by the collector.
 func TestScopeEndsWhileATensorIsMade(t *testing.T) {
 	e := openStrict(t, device.Options{})
 	d := e.d
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
 	var stop atomic.Bool
 	var others, all sync.WaitGroup
-	for range 3 { // they make the others wait for the lock, here and there
+	for range 3 { // they make the other goroutines wait for the lock at various places
 		others.Go(func() {
 			for !stop.Load() {
 				x.Err()
@@ -188,7 +188,7 @@ func TestScopeEndsWhileATensorIsMade(t *testing.T) {
 	waitFor(t, d, "after all was dropped", func(s device.Stats) bool { return s.LiveBytes == 0 })
 }
 
-// A view that is released does not make its tensor count as pinned.
+// A released view does not make its tensor count as pinned.
 func TestReleasedViewPinsNothing(t *testing.T) {
 	e := open(t)
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
@@ -207,8 +207,8 @@ func TestReleasedViewPinsNothing(t *testing.T) {
 	e.want(to, 1, 2)
 }
 
-// plain touches its buffers without a lock, as drivers may: only the engine
-// keeps a host's read and the end of a buffer apart.
+// plain uses its buffers without a lock, as drivers may. Only the engine orders a read by the
+// host and the end of the buffer.
 type plain struct {
 	*refdev.Device
 	gone *bool
@@ -227,9 +227,8 @@ func (p *plain) Free(b runtime.Buffer) {
 	p.Device.Free(b)
 }
 
-// A value that is read and then dropped, without Release, is given back by
-// another goroutine when the collector has found it: with -race, the read is
-// seen to be over by then.
+// A value is read and then dropped without Release. Another goroutine frees it after the
+// collector has found it. With -race, this test shows that the read happens before that.
 func TestReadIsOverBeforeTheCollectorFrees(t *testing.T) {
 	drv := &plain{refdev.New(runtime.Config{}), new(bool)}
 	d, err := OpenOn(drv, device.Options{})
@@ -246,12 +245,12 @@ func TestReadIsOverBeforeTheCollectorFrees(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		<-end // the detector forgets what a goroutine did that has ended
+		<-end // the detector forgets the accesses of a goroutine that has ended
 	}()
-	time.Sleep(100 * time.Millisecond) // a channel would order them itself
+	time.Sleep(100 * time.Millisecond) // a channel would order the accesses by itself
 	for range 50 {
 		goruntime.GC()
-		for _, tok := range d.mem.Sweep() { // not boundary: cleanups order much by chance
+		for _, tok := range d.mem.Sweep() { // not Boundary: cleanups order many accesses by chance
 			d.mem.FreeToken(tok)
 		}
 	}
@@ -261,8 +260,8 @@ func TestReadIsOverBeforeTheCollectorFrees(t *testing.T) {
 	close(end)
 }
 
-// What nobody reaches is given back where a program looks, or waits, and not only
-// when it computes again: a result that was not written holds what it starts from.
+// Unreachable memory is freed when the program calls Stats or waits, not only when it computes
+// again. A result that was not written pins the memory from which it is computed.
 func TestStatsAndSyncSeeWhatDied(t *testing.T) {
 	for name, look := range map[string]func(d *Device) int64{
 		"Stats":       func(d *Device) int64 { return d.Stats().LiveBytes },
@@ -272,7 +271,7 @@ func TestStatsAndSyncSeeWhatDied(t *testing.T) {
 		e := open(t)
 		func() {
 			x := e.host(e.place(), ir.Shape{4}, 1, 2, 3, 4)
-			y := mul(e, x, 2) // not written, and dropped without a word
+			y := mul(e, x, 2) // not written, and dropped without Release
 			z := add(e, y, 1)
 			if err := Flush(z); err != nil {
 				t.Fatal(err)

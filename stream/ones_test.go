@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-go/millrace/plans"
 )
 
-// batched are programs on a batch of n rows of three, whose forms differ for a
-// batch of one.
+// batched are programs on a batch of n rows of three elements. Their forms differ for a batch of
+// one.
 var batched = map[string]func(e *env, n int) *Value{
 	"elementwise": func(e *env, n int) *Value { return add(e, mul(e, rowsOf(e, n), 2), 1) },
 	"bias": func(e *env, n int) *Value {
@@ -66,8 +66,8 @@ func bytesOf(t *testing.T, v *Value) []byte {
 	return b
 }
 
-// A plan from a bundle that was recorded with a batch serves a batch of one that
-// comes first, and then any other; all give what they give without.
+// A plan recorded with a larger batch comes from a bundle. It serves a batch of one that runs
+// first, and then any other batch. The values are the same as without the bundle.
 func TestOnesFromABundle(t *testing.T) {
 	for name, f := range batched {
 		t.Run(name, func(t *testing.T) {
@@ -89,9 +89,8 @@ func TestOnesFromABundle(t *testing.T) {
 	}
 }
 
-// What the text beside a plan says of sizes is believed only where the ops allow
-// it and the plan serves the segment: other texts are refused or of no use, and
-// no value changes.
+// The text of a stored plan states sizes. They are used only if the ops allow them and the plan
+// serves the segment. Other texts are refused or have no effect, and no value changes.
 func TestHostileOnes(t *testing.T) {
 	refused, explored := int64(0), int64(0)
 	for name, f := range batched {
@@ -123,8 +122,8 @@ func TestHostileOnes(t *testing.T) {
 	}
 }
 
-// Where the trie has the plan and does not find it, because another program's
-// form leads it astray, the segment is explored, once.
+// The trie may have the plan and not find it, because the form of another program leads to
+// another node. The segment is then explored once.
 func TestOnesBesideAnotherForm(t *testing.T) {
 	data := bundleOf(t, func(e *env) { bytesOf(t, batched["elementwise"](e, 4)) })
 	e := open(t)
@@ -139,8 +138,8 @@ func TestOnesBesideAnotherForm(t *testing.T) {
 	}
 }
 
-// withOnes is a program in which all dimensions of a size are 1; nil where its
-// ops do not allow that.
+// withOnes returns a program in which all dimensions of the given size are 1. It returns nil if
+// its ops do not allow that.
 func withOnes(p *ir.Graph, size int) *ir.Graph {
 	ones := func(s ir.Shape) ir.Shape {
 		s = slices.Clone(s)
@@ -164,8 +163,8 @@ func withOnes(p *ir.Graph, size int) *ir.Graph {
 	return q
 }
 
-// Random programs are recorded at their sizes and run with ones in place of one
-// of them: with the bundle they give the oracle's bits, as they do without.
+// Random programs are recorded at their sizes, and then run with 1 in place of one of these
+// sizes. With and without the bundle they give the oracle's bits.
 func TestRandomOnes(t *testing.T) {
 	n := 60
 	if testing.Short() {
@@ -184,7 +183,7 @@ func TestRandomOnes(t *testing.T) {
 				runSeeded(t, first.d, p, seed)
 				var data bytes.Buffer
 				if err := exportOf(&data, plans.PlanFilter{}, []*Device{first.d}); err != nil {
-					continue // nothing but empty tensors
+					continue // all tensors are empty
 				}
 				e := open(t, func(o *device.Options) { o.Check = seed%3 == 0 })
 				use(t, e.d, data.Bytes())
@@ -203,13 +202,13 @@ func TestRandomOnes(t *testing.T) {
 	}
 }
 
-// runSeeded runs a program with what the seed throws in.
+// runSeeded runs a program; the seed determines its inputs, reads, syncs and scopes.
 func runSeeded(t *testing.T, d *Device, p *ir.Graph, seed uint64) {
 	t.Helper()
 	inputs := progen.Inputs(p, seed)
 	want, err := ir.EvalGraph(p, inputs)
 	if err != nil {
-		return // an error at record time is other tests' matter
+		return // other tests check errors at record time
 	}
 	if err := runOnce(d, p, inputs, want, rand.New(rand.NewPCG(seed, 7))); err != nil {
 		t.Errorf("seed %d: %v\n%v", seed, err, p)

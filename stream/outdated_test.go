@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-go/millrace/shelf"
 )
 
-// What this program remembers is not outdated, whatever is in it; where the op
-// of a plan meant something else it is, and what is no key or segment is too.
+// Entries made by this program are never outdated. An entry is outdated if an op of its plan had
+// another meaning when it was made, or if its key or segment is invalid.
 func TestOutdated(t *testing.T) {
 	data := bundleOf(t, func(e *env) {
 		mixed(e)

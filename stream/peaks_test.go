@@ -8,7 +8,7 @@ import (
 )
 
 // The best measurement of a machine counts, whichever process made it. A damaged entry is
-// none.
+// ignored.
 func TestPeaksAreTheBest(t *testing.T) {
 	dir := t.TempDir()
 	opened := func() *Device {

@@ -8,8 +8,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Whichever of the launches fails that write a tensor in pieces, it is computed op by op
-// from operands that are still there, and so is what overwrites one of them elsewhere.
+// Several launches write a tensor in pieces. If any of them fails, the tensor is computed op by
+// op, from operands that still exist. An op that overwrites one of these operands elsewhere runs
+// op by op too.
 func TestFaultOfAPiece(t *testing.T) {
 	force.SetPieces(true)
 	defer force.SetPieces(false)
@@ -34,7 +35,7 @@ func TestFaultOfAPiece(t *testing.T) {
 	}
 }
 
-// What is recorded as one op is planned as one, however often it repeats what came before.
+// Ops recorded as one op are planned together, even if they repeat earlier ops.
 func TestWholeIsNotCut(t *testing.T) {
 	e := open(t)
 	run := func(whole bool) int64 {

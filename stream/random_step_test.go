@@ -12,10 +12,9 @@ import (
 	"github.com/millrace-go/millrace/plans"
 )
 
-// TestRandomSteps runs random programs in scopes that end anywhere, and as recordings of
-// one part or many, with steps and parts of a search of every length, and compares their
-// results with the oracle's bits. It is not run beside others, since lengths are those of
-// the whole process.
+// TestRandomSteps runs random programs in scopes that end anywhere, and as recordings of one or
+// many parts, with random limits for steps and searches. It compares their results with the
+// oracle's bits. No test runs beside it, because these limits are set for the whole process.
 func TestRandomSteps(t *testing.T) {
 	n := 200
 	if testing.Short() {
@@ -50,7 +49,7 @@ type randomStep struct {
 	inputs [][]byte
 	want   [][]byte
 	rnd    *rand.Rand
-	last   []int // node that uses a tensor last, len(p.Nodes) for outputs
+	last   []int // index of the last node that uses each tensor, len(p.Nodes) for outputs
 
 	parts, dropped int
 }
@@ -79,8 +78,8 @@ func runSteps(p *ir.Graph, seed uint64) (*randomStep, error) {
 	}
 	o.Check = x.rnd.IntN(4) == 0
 	o.Explore = device.ExploreMode(x.rnd.IntN(2))
-	o.Report = seed%2 == 0                         // launches are timed one by one, now and then
-	force.SetSteps(x.rnd.IntN(60), x.rnd.IntN(20)) // none for 0
+	o.Report = seed%2 == 0                         // now and then, launches are timed one by one
+	force.SetSteps(x.rnd.IntN(60), x.rnd.IntN(20)) // 0 sets no limit
 	force.SetPieces(x.rnd.IntN(2) == 0)
 	if x.d, err = Open(o); err != nil {
 		return x, err
@@ -107,7 +106,7 @@ func runSteps(p *ir.Graph, seed uint64) (*randomStep, error) {
 	return x, nil
 }
 
-// record is node i on the tensors before it. It reports false for a mark.
+// record records node i with operands from vals. It returns false if the node is a mark.
 func (x *randomStep) record(i int, p Place, vals []*Value) (*Value, bool) {
 	n := &x.p.Nodes[i]
 	switch n.Op {
@@ -141,8 +140,8 @@ func (x *randomStep) check(i int, v *Value) error {
 	return nil
 }
 
-// scoped runs the program in one scope after another: each keeps what is used later, which
-// the next one may take over.
+// scoped runs the program in a series of scopes. Each scope keeps the tensors that are used
+// later; the next scope may take over one of them.
 func (x *randomStep) scoped() error {
 	s := x.d.Default()
 	if x.rnd.IntN(2) == 0 {
@@ -180,7 +179,7 @@ func (x *randomStep) scoped() error {
 				others = append(others, vals[id])
 				vals[id] = u
 			}
-		case 1: // as a weight is updated
+		case 1: // like the update of a weight
 			u := new(Value)
 			if old := vals[x.rnd.IntN(len(vals))]; x.rnd.IntN(2) == 0 && old.Err() == nil {
 				Set(u, old)
@@ -217,7 +216,7 @@ func (x *randomStep) scoped() error {
 	return s.Err()
 }
 
-// recorded runs the program as a Recording does, and what was recorded again.
+// recorded runs the program as a Recording, and then plays the tape.
 func (x *randomStep) recorded() error {
 	s := x.d.NewStream()
 	var args []*Value
@@ -232,7 +231,7 @@ func (x *randomStep) recorded() error {
 	for i := range x.p.Nodes {
 		if v, ok := x.record(i, Place{S: s, Scope: sc}, vals); ok {
 			if x.rnd.IntN(12) == 0 {
-				sc.Keep(v) // and then it is forgotten
+				sc.Keep(v) // the handle is then dropped
 			}
 			vals = append(vals, v)
 		}

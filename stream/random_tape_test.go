@@ -14,10 +14,10 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestRandomTapes runs random programs as recordings that read and set handles from
-// outside, over and over: bound and not, on two streams, with arguments given away or not,
-// with values that others hold on to, and with launches that fail. Results, and what is
-// held meanwhile, have the oracle's bits, and nothing is left behind.
+// TestRandomTapes runs random programs repeatedly as recordings that read and set outside
+// handles: bound or not, on two streams, with or without giving arguments away, with values that
+// other handles hold, and with failing launches. Results and held values have the oracle's bits,
+// and no memory remains in use.
 func TestRandomTapes(t *testing.T) {
 	n := 200
 	if testing.Short() {
@@ -45,10 +45,10 @@ func TestRandomTapes(t *testing.T) {
 // randomTape is a random program as a recording.
 type randomTape struct {
 	*randomStep
-	outside map[int]*Value // inputs that are no arguments
-	sets    map[int]int    // of these, the output that each is set to
-	held    []heldValue    // what others have
-	loose   []*Value       // what the function made and left, of tensors from outside
+	outside map[int]*Value // inputs that are not arguments
+	sets    map[int]int    // the output to which each of some outside inputs is set
+	held    []heldValue    // values that other handles hold
+	loose   []*Value       // values that the function made from outside tensors and did not release
 
 	replays, tapes int
 }
@@ -69,11 +69,11 @@ func runTape(p *ir.Graph, seed uint64) (*randomTape, error) {
 	if x.rnd.IntN(6) == 0 {
 		o.PinnedLimit = 1 + x.rnd.Int64N(5000)
 	}
-	if o.Explore = device.ExploreMode(x.rnd.IntN(2)); x.rnd.IntN(3) == 0 { // lists are prepared
+	if o.Explore = device.ExploreMode(x.rnd.IntN(2)); x.rnd.IntN(3) == 0 { // the CPU device prepares lists of launches
 		o.Device, o.Compile, o.Threads = "cpu", runtime.CompileOff, 1+x.rnd.IntN(2)
 	}
-	o.Report = seed%2 == 0                         // launches are timed one by one, now and then
-	force.SetSteps(x.rnd.IntN(60), x.rnd.IntN(20)) // none for 0
+	o.Report = seed%2 == 0                         // now and then, launches are timed one by one
+	force.SetSteps(x.rnd.IntN(60), x.rnd.IntN(20)) // 0 sets no limit
 	if x.d, err = Open(o); err != nil {
 		return x, err
 	}
@@ -95,14 +95,14 @@ func runTape(p *ir.Graph, seed uint64) (*randomTape, error) {
 	return x, nil
 }
 
-// host makes a value of input i as it is by now.
+// host makes a value of the present elements of input i.
 func (x *randomTape) host(s *Stream, i int) *Value {
 	v := new(Value)
 	FromHost(v, Place{S: s}, x.p.Inputs[i].DT, x.p.Inputs[i].Shape, x.inputs[i])
 	return v
 }
 
-// choose says what is outside, and what that is set to.
+// choose picks the inputs that are outside handles, and the outputs to which they are set.
 func (x *randomTape) choose(s *Stream) {
 	types := x.p.Types()
 	taken := map[int]bool{}
@@ -142,7 +142,7 @@ func (x *randomTape) record(s *Stream, sc *Scope, args []*Value) (results []*Val
 		}
 	}
 	for _, id := range x.p.Outputs {
-		if int(id) < len(x.p.Inputs) { // a handle of its own
+		if int(id) < len(x.p.Inputs) { // an input needs a handle of its own
 			v := new(Value)
 			To(v, Place{S: s}, vals[id])
 			results = append(results, v)
@@ -159,7 +159,7 @@ func (x *randomTape) record(s *Stream, sc *Scope, args []*Value) (results []*Val
 	return results
 }
 
-// next is what inputs are after a run.
+// next computes the inputs and the expected outputs of the next run.
 func (x *randomTape) next() (err error) {
 	x.inputs = slices.Clone(x.inputs)
 	for i, j := range x.sets {
@@ -193,7 +193,7 @@ func (x *randomTape) run() error {
 				args, gives = append(args, x.host(s, i)), append(gives, x.rnd.IntN(2) == 0)
 			}
 		}
-		for i := range x.p.Inputs { // others may have what a handle names
+		for i := range x.p.Inputs { // other handles may name the value
 			if h := x.outside[i]; h != nil && x.rnd.IntN(6) == 0 {
 				v := new(Value)
 				To(v, Place{S: streams[x.rnd.IntN(2)]}, h)
@@ -258,7 +258,7 @@ func (x *randomTape) run() error {
 			x.held = x.held[1:]
 		}
 		if err := x.next(); err != nil {
-			return nil // an index that came to be out of range
+			return nil // an index is out of range now
 		}
 		if turn == 3 {
 			x.d.plans.Search.Wait()
@@ -267,7 +267,7 @@ func (x *randomTape) run() error {
 	return nil
 }
 
-// tape records the program once; the tape is nil where it cannot be run again.
+// tape records the program once. The tape is nil if the recording cannot be run again.
 func (x *randomTape) tape(s *Stream, args []*Value) (*Tape, []*Value, error) {
 	sc := s.OpenScope()
 	in := within(s, sc, args)

@@ -20,13 +20,12 @@ import (
 	"github.com/millrace-go/millrace/plans"
 )
 
-// groups of ops that programs have beyond the basic ones, in turn.
+// groups are the op groups that programs use beyond the basic ops, in turn.
 var groups = []progen.Group{0, progen.AllGroups}
 
-// TestRandomPrograms runs random programs on the reference device under random
-// options, with reads, syncs, scopes and streams thrown in at random, and
-// compares every output with the oracle's bits. Programs are run twice on one
-// device, so that the second run takes the plans of the first.
+// TestRandomPrograms runs random programs on the reference device under random options, with
+// random reads, syncs, scopes and streams, and compares every output with the oracle's bits. Each
+// program runs twice on one device, so the second run uses the plans of the first.
 func TestRandomPrograms(t *testing.T) {
 	n := 150
 	if testing.Short() {
@@ -44,7 +43,7 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// runRandom runs p as a program would: handles, operands from anywhere.
+// runRandom runs p as a user's program would: with handles, and with operands from any stream.
 func runRandom(p *ir.Graph, seed uint64) error {
 	inputs := progen.Inputs(p, seed)
 	denormals := ir.Denormals(seed / 2 % 3 % 2)
@@ -53,7 +52,7 @@ func runRandom(p *ir.Graph, seed uint64) error {
 	}
 	want, err := denormals.EvalGraph(p, inputs)
 	if err != nil {
-		return nil // an error at record time is other tests' matter
+		return nil // other tests check errors at record time
 	}
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	o := device.Options{Device: "ref", Fusion: device.FusionMode(rnd.IntN(3)), Denormals: denormals}
@@ -70,7 +69,7 @@ func runRandom(p *ir.Graph, seed uint64) error {
 		return err
 	}
 	defer d.Close()
-	d.plans.Quick = 1 + rnd.IntN(plans.QuickEffort) // plans change at any moment
+	d.plans.Quick = 1 + rnd.IntN(plans.QuickEffort) // a better plan may replace a plan at any moment
 	for turn := range 2 {
 		if err := runOnce(d, p, inputs, want, rnd); err != nil {
 			return fmt.Errorf("turn %d, options %+v: %w", turn, o, err)
@@ -135,7 +134,7 @@ func runOnce(d *Device, p *ir.Graph, inputs [][]byte, want [][]byte, rnd *rand.R
 					return fmt.Errorf("flush of %%%d: %w", k, err)
 				}
 			}
-		case 2: // another handle has the value as well
+		case 2: // another handle names the value too
 			u := new(Value)
 			Set(u, v)
 			if rnd.IntN(2) == 0 {
@@ -171,7 +170,7 @@ func runOnce(d *Device, p *ir.Graph, inputs [][]byte, want [][]byte, rnd *rand.R
 	return d.Default().Err()
 }
 
-// sameBits compares elements; any NaN equals any NaN.
+// sameBits compares elements. Any NaN equals any NaN.
 func sameBits(dt ir.DType, got, want []byte) error {
 	size := dt.Size()
 	for i := 0; i < len(want); i += size {
@@ -195,10 +194,9 @@ func isNaN(dt ir.DType, b []byte) bool {
 	return false
 }
 
-// TestRandomFaults runs random programs while allocations and launches fail at
-// random. What does not carry the fault must be right, and nothing may stay
-// live after all was released. The tests beside it are not run at that time,
-// since faults are armed for the whole process.
+// TestRandomFaults runs random programs while allocations and launches fail at random. Results
+// without the fault must be right, and no memory may stay live after all handles were released.
+// No test runs beside it, because faults are armed for the whole process.
 func TestRandomFaults(t *testing.T) {
 	n := 200
 	switch {
@@ -224,7 +222,7 @@ func TestRandomFaults(t *testing.T) {
 	}
 }
 
-// runFaulty runs p once, with faults, and returns how many outputs carry one.
+// runFaulty runs p once, with faults, and returns the number of outputs that have an error.
 func runFaulty(p *ir.Graph, seed uint64) (failed int, err error) {
 	inputs := progen.Inputs(p, seed)
 	want, err := ir.EvalGraph(p, inputs)
@@ -275,7 +273,7 @@ func runFaulty(p *ir.Graph, seed uint64) (failed int, err error) {
 		recordNode(v, Place{S: streams[rnd.IntN(3)]}, n, args[:n.NArgs])
 		vals = append(vals, v)
 		if rnd.IntN(12) == 0 {
-			_ = Flush(v) // its fault is told again below
+			_ = Flush(v) // the fault is reported again below
 		}
 	}
 	for i, id := range p.Outputs {
@@ -297,7 +295,7 @@ func runFaulty(p *ir.Graph, seed uint64) (failed int, err error) {
 		Release(v)
 	}
 	for _, s := range streams {
-		_ = s.Sync(context.Background()) // faults of what nobody reads
+		_ = s.Sync(context.Background()) // faults of values that are never read
 	}
 	if failed > 0 && hooks.Load() == 0 {
 		return failed, errors.New("the hook told of no fault")
@@ -308,7 +306,7 @@ func runFaulty(p *ir.Graph, seed uint64) (failed int, err error) {
 	return failed, nil
 }
 
-// argsOf are the arguments of a program's node, among the values so far.
+// argsOf returns the arguments of a program's node, from the values so far.
 func argsOf(p *ir.Graph, n *ir.Node, vals []*Value) []Arg {
 	args := make([]Arg, n.NArgs)
 	for k, a := range n.Args[:n.NArgs] {

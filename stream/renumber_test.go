@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Plans outlive a program whose table of ops was another: one with ops and
-// dtypes more, so that all have other numbers, finds them. Only the plan that
-// uses an op whose expansion is another is made anew.
+// Plans outlive a change of the op table. A program with more ops and dtypes, and so with other
+// numbers for all of them, finds the plans. Only the plan with an op whose expansion changed is
+// made again.
 func TestPlansOutliveOtherOps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the engine")
@@ -60,7 +60,7 @@ func TestPlansOutliveOtherOps(t *testing.T) {
 	edit("dtype.go", "Invalid DType = iota\n", "Invalid DType = iota\n\tFancy\n", "name: \"invalid\"},\n", "name: \"invalid\"},\n\tFancy: {name: \"fancy\"},\n")
 	edit("table.go", "Name: \"invalid\"},\n", "Name: \"invalid\"},\n\tBrandNew: {Name: \"brandnew\", Arity: 1, Class: ClassElementwise, In: Floats, Expand: expandSquare},\n",
 		"Expand: expandSoftplus,", "Expand: expandSilu,")
-	edit("z_sums.go", "{\"softplus\", 0x", "{\"softplus\", 1 ^ 0x") // as the test that writes it would
+	edit("z_sums.go", "{\"softplus\", 0x", "{\"softplus\", 1 ^ 0x") // as the test that writes z_sums.go would
 	overlay, err := json.Marshal(map[string]any{"Replace": changed})
 	if err != nil {
 		t.Fatal(err)

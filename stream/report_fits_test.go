@@ -2,9 +2,9 @@ package stream
 
 import "fmt"
 
-// reportFits checks that the report of a device has each launch that plans asked for, and
-// hardly others: copies, and ops that were run one by one. Where runs failed, those are not
-// in it.
+// reportFits checks that the report of a device has each launch of the plans, and few others:
+// copies, and ops that ran one by one. It skips devices with failed runs, whose reports lack
+// them.
 func reportFits(d *Device) error {
 	if d.Profile == nil || d.Counts.Fallbacks.Load() > 0 {
 		return nil

@@ -18,10 +18,10 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// builder is a device that tells of its builds and launches and may hold builds up.
+// builder is a device that records its builds and launches, and can delay builds.
 type builder struct {
 	runtime.Device
-	gate func(n int) error // told the number of the build, from 1; nil: lets all through
+	gate func(n int) error // called with the number of the build, from 1; nil delays none
 
 	builds      atomic.Int32
 	mu          sync.Mutex
@@ -53,8 +53,8 @@ func (b *builder) launches() []bool {
 	return b.provisional
 }
 
-// searching opens a device that lets no search end in the foreground. It
-// returns the plans of the flushes so far.
+// searching opens a device that ends no search in the foreground. It also returns the plans of
+// the flushes so far.
 func searching(t *testing.T, gate func(int) error, change ...func(*device.Options)) (*env, *builder, *[]string) {
 	t.Helper()
 	b := &builder{Device: refdev.New(runtime.Config{}), gate: gate}
@@ -78,8 +78,8 @@ func searching(t *testing.T, gate func(int) error, change ...func(*device.Option
 	return &env{t, d}, b, made
 }
 
-// twice is a program whose best plan is better than its greedy one where the
-// scalars are equal: then it computes one exponential and not two.
+// twice runs a program whose best plan is better than its greedy plan if the scalars are equal:
+// it then computes one exponential instead of two.
 func (e *env) twice(a, b float32) {
 	e.t.Helper()
 	x := e.host(e.place(), ir.Shape{2}, 0, 0)
@@ -108,8 +108,8 @@ func same(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// The first run takes the greedy plan, and the best one when it was found; the
-// greedy one stays for segments that the best does not serve.
+// The first run uses the greedy plan, and later runs use the best plan after it was found. The
+// greedy plan stays for segments that the best plan does not serve.
 func TestBackgroundSearch(t *testing.T) {
 	e, _, made := searching(t, nil)
 	e.twice(3, 3)
@@ -133,7 +133,7 @@ func TestBackgroundSearch(t *testing.T) {
 	}
 }
 
-// Where the program waits there is one exploration, of the best plan.
+// If the program waits for searches, there is one exploration, which finds the best plan.
 func TestForegroundSearch(t *testing.T) {
 	for _, change := range []func(*device.Options){
 		func(o *device.Options) { o.Explore = device.ExploreWait },
@@ -149,7 +149,7 @@ func TestForegroundSearch(t *testing.T) {
 	}
 }
 
-// A device on which building a kernel is slow builds none that will be replaced.
+// A device that builds kernels slowly builds none that will be replaced.
 func TestSlowBuildSearchesAtOnce(t *testing.T) {
 	e, b, made := searching(t, nil)
 	b.Caps().SlowBuild = true
@@ -162,7 +162,7 @@ func TestSlowBuildSearchesAtOnce(t *testing.T) {
 	}
 }
 
-// What the search is bounded by decides whether a program waits for it.
+// The effort bound of a search decides whether the program waits for it.
 func TestQuickSearchIsAwaited(t *testing.T) {
 	e, _, made := searching(t, nil)
 	e.d.plans.Quick = plans.QuickEffort
@@ -172,8 +172,8 @@ func TestQuickSearchIsAwaited(t *testing.T) {
 	same(t, *made, "best")
 }
 
-// Launches of a plan that is about to be replaced say so: nobody should compile
-// their kernels. When nothing better was found they are as good as any.
+// Launches of a plan that is about to be replaced are marked, because compiling their kernels
+// would be wasted. They are no longer marked if no better plan was found.
 func TestProvisionalLaunches(t *testing.T) {
 	hold := make(chan struct{})
 	e, b, made := searching(t, func(n int) error {
@@ -193,7 +193,7 @@ func TestProvisionalLaunches(t *testing.T) {
 	}
 }
 
-// A search that fails leaves the greedy plan, for good, and is counted.
+// A failed search leaves the greedy plan in use for good, and is counted.
 func TestFailedSearch(t *testing.T) {
 	var hooks atomic.Int32
 	e, b, made := searching(t, func(n int) error {
@@ -219,8 +219,8 @@ func TestFailedSearch(t *testing.T) {
 	}
 }
 
-// heldUp is a change of options that holds a search up when it has a plan, until
-// the channel is closed.
+// heldUp returns an option change that delays each background search, after it found a plan,
+// until the channel is closed.
 func heldUp(hold chan struct{}) func(*device.Options) {
 	return func(o *device.Options) {
 		o.Trace.Explore = func(ev device.ExploreEvent) {
@@ -231,7 +231,7 @@ func heldUp(hold chan struct{}) func(*device.Options) {
 	}
 }
 
-// Close waits for the search that runs and forgets the others.
+// Close waits for the running search and drops the other ones.
 func TestCloseEndsSearches(t *testing.T) {
 	hold := make(chan struct{})
 	e, _, _ := searching(t, nil, heldUp(hold))
@@ -262,8 +262,8 @@ func TestCloseEndsSearches(t *testing.T) {
 	}
 }
 
-// A dear result that was computed again by the recipe of a greedy plan is
-// written by the plan that takes its place, whichever comes first.
+// The recipe of a greedy plan recomputed a costly result. The plan that replaces the greedy plan
+// writes this result, whether the search ends before or after the recomputation.
 func TestReplayReachesTheBetterPlan(t *testing.T) {
 	for _, first := range []string{"replay", "search"} {
 		hold := make(chan struct{})
@@ -300,8 +300,8 @@ func TestReplayReachesTheBetterPlan(t *testing.T) {
 	}
 }
 
-// Programs that never repeat are explored greedily; one that comes back is
-// searched for its best plan after all.
+// Programs that never repeat are explored greedily. If one repeats, its best plan is searched
+// for.
 func TestGreedyPlansThatComeBack(t *testing.T) {
 	for _, mode := range []device.ExploreMode{device.ExploreWait, device.ExploreBackground} {
 		e, _, made := searching(t, nil, func(o *device.Options) { o.Explore = mode })
@@ -334,8 +334,7 @@ func TestGreedyPlansThatComeBack(t *testing.T) {
 	}
 }
 
-// What a search in the background found outlives the process; the plan that
-// stood in for it does not.
+// The plan that a background search found outlives the process. The temporary plan does not.
 func TestSearchedPlansAreSaved(t *testing.T) {
 	dir := t.TempDir()
 	for turn, want := range []string{"greedy", "best again"} {
@@ -345,7 +344,7 @@ func TestSearchedPlansAreSaved(t *testing.T) {
 		if n := e.d.Stats().Explorations; turn > 0 && n != 0 {
 			t.Errorf("%d explorations with a warm cache", n)
 		}
-		if err := e.d.Wait(); err != nil { // and then it is on the disk
+		if err := e.d.Wait(); err != nil { // the plan is on the disk afterwards
 			t.Fatal(err)
 		}
 		if n := e.d.Stats().Cache.Written; n != int64(1-turn) {
@@ -360,7 +359,7 @@ func (b *builder) Forget(p runtime.Program) {
 	b.mu.Unlock()
 }
 
-// The driver hears of programs that no plan uses any more, and of no others.
+// The driver is told which programs no plan uses any more, and no others.
 func TestForgottenPrograms(t *testing.T) {
 	e, b, _ := searching(t, nil)
 	e.d.plans.Trie = segment.NewTrie[queue.Key, *plans.Known](2, queue.Legal)
@@ -373,7 +372,7 @@ func TestForgottenPrograms(t *testing.T) {
 			t.Errorf("%s: %d programs forgotten, want %d", when, n, want)
 		}
 	}
-	s := e.d.NewStream() // stands on the new trie
+	s := e.d.NewStream() // uses the new trie
 	run := func(read bool, factors int) {
 		y := e.host(Place{S: s}, ir.Shape{1}, 1)
 		for range factors {
@@ -385,10 +384,10 @@ func TestForgottenPrograms(t *testing.T) {
 			}
 		}
 		e.want(y, 1)
-		e.idle() // the search finds the greedy plan again: its programs are shared and stay
+		e.idle() // the search finds the greedy plan again; its programs are shared and stay
 	}
 	run(true, 1)
-	run(false, 1) // another plan of the same kernel
+	run(false, 1) // another plan with the same kernel
 	forgotten("two plans", 0)
 	run(true, 2)
 	forgotten("a third one took the place of the first", 0)
@@ -403,8 +402,8 @@ func TestForgottenPrograms(t *testing.T) {
 	}
 }
 
-// Where a stream is cut does not depend on which results are in memory: that
-// depends on plans, and plans change while a program runs.
+// The place of a cut does not depend on which results are in memory. That depends on plans, and
+// plans change while a program runs.
 func TestCutsDoNotDependOnRecipes(t *testing.T) {
 	cuts := func(written bool) (at []int, recomputes int64) {
 		e := open(t, func(o *device.Options) { o.QueueCap = 12 })
@@ -425,7 +424,7 @@ func TestCutsDoNotDependOnRecipes(t *testing.T) {
 			if i%4 == 1 {
 				v = e.op(ir.Maximum, t1(v), t1(olds[i/4]))
 			} else if i < 48 {
-				v = e.op(ops[i*i/3%len(ops)], t1(v)) // never comes round
+				v = e.op(ops[i*i/3%len(ops)], t1(v)) // the ops never repeat
 			} else {
 				v = e.op(ops[i%4], t1(v))
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// meanwhile opens a device on which what was set is called, once, when a queue of
-// another stream has run in the middle of recording an op.
+// meanwhile opens a device. The function given to set is called once, when another stream's queue
+// runs while an op is being recorded.
 func meanwhile(t *testing.T) (e *env, set func(f func())) {
 	var f func()
 	e = open(t, func(o *device.Options) {
@@ -25,8 +25,8 @@ func meanwhile(t *testing.T) (e *env, set func(f func())) {
 	return e, func(g func()) { f = g }
 }
 
-// An operand that was found on another stream is given another shape before the op
-// is recorded: the op takes what was found.
+// An operand is found on another stream, and its handle is set to a value of another shape before
+// the op is recorded. The op uses the value that was found.
 func TestSetOfAnotherShapeMeanwhile(t *testing.T) {
 	for _, want := range [][]float32{{0, 5}, {0}} {
 		e, set := meanwhile(t)
@@ -40,8 +40,8 @@ func TestSetOfAnotherShapeMeanwhile(t *testing.T) {
 	}
 }
 
-// Who looked up what a handle names and finds something else with the lock held is told
-// so and does nothing.
+// A caller looked up the value of a handle and finds another value under the lock. It gets an
+// error, and nothing is done.
 func TestFoundAsAnother(t *testing.T) {
 	e := open(t)
 	was := e.d.NewStream()
@@ -68,7 +68,8 @@ func TestFoundAsAnother(t *testing.T) {
 	e.want(x, 2, 4)
 }
 
-// An operand goes to another stream while the op is on its way to that which it was on.
+// The handle of an operand is set to a value of another stream while the op is on its way to the
+// earlier stream.
 func TestSetToAnotherStreamMeanwhile(t *testing.T) {
 	e, set := meanwhile(t)
 	a, b := e.d.NewStream(), e.d.NewStream()
@@ -83,8 +84,8 @@ func TestSetToAnotherStreamMeanwhile(t *testing.T) {
 	e.want(u, 5, 6)
 }
 
-// What a handle named before goes with it, whatever state it is in, and who had it
-// from the handle keeps it.
+// A handle gives up its earlier value, in whatever state that is. Ops recorded with the earlier
+// value still read it.
 func TestSetToAnotherStream(t *testing.T) {
 	e := open(t)
 	a, b := e.d.NewStream(), e.d.NewStream()
@@ -121,8 +122,8 @@ func TestSetToAnotherStream(t *testing.T) {
 	waitFor(t, e.d, "after all was dropped", func(s device.Stats) bool { return s.LiveBytes == 0 })
 }
 
-// A handle that was released is its scope's no longer: what it is given then is
-// there after the scope, however many tensors the scope has seen.
+// A released handle no longer belongs to its scope. A value to which it is set afterwards
+// outlives the scope, however many tensors the scope has had.
 func TestSetOfAReleasedHandle(t *testing.T) {
 	for _, n := range []int{0, 100} {
 		e := open(t)
@@ -139,8 +140,8 @@ func TestSetOfAReleasedHandle(t *testing.T) {
 	}
 }
 
-// After Set both handles have the value, whatever state it is in, until each gives
-// it up: by Set or Release, in any order.
+// After Set both handles name the value, in whatever state it is, until each gives it up, by Set
+// or Release, in any order.
 func TestSetIsShared(t *testing.T) {
 	for name, make := range map[string]func(e *env) *Value{
 		"ready":   func(e *env) *Value { return e.host(e.place(), ir.Shape{2}, 2, 4) },
@@ -163,7 +164,7 @@ func TestSetIsShared(t *testing.T) {
 				a, c := make(e), new(Value)
 				Set(w, a)
 				Set(c, a)
-				Set(c, w) // as it is already
+				Set(c, w) // it names w already
 				Set(w, e.host(home, ir.Shape{2}, 7, 8))
 				y := add(e, a, 1)
 				e.want(a, 2, 4)
@@ -186,8 +187,8 @@ func TestSetIsShared(t *testing.T) {
 	}
 }
 
-// What two handles have is not overwritten when one of them gives it up, and is when
-// both have.
+// The memory of a value with two handles is not overwritten when one handle is given up. It is
+// overwritten when both are.
 func TestSharedIsNotOverwritten(t *testing.T) {
 	e := open(t)
 	for _, both := range []bool{false, true} {
@@ -212,7 +213,7 @@ func TestSharedIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// A value that fails does so for all who have it, once.
+// The fault of a value reaches all its handles and is reported once.
 func TestSharedFault(t *testing.T) {
 	e := open(t)
 	defer fault.Reset()

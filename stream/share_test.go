@@ -31,7 +31,7 @@ func put(data []byte, vals ...float32) {
 	}
 }
 
-// What is written to the slice is what ops read, and it begins as zeros.
+// The slice starts as zeros, and ops read the elements that were written to it.
 func TestShare(t *testing.T) {
 	e := open(t)
 	x, data := e.shared(ir.Shape{2, 2})
@@ -49,7 +49,7 @@ func TestShare(t *testing.T) {
 	e.want(x, 9, 9, 9, 9)
 }
 
-// Who else is where a shared tensor lies.
+// Shared reports whether other handles use the memory of a shared tensor.
 func TestSharedAlone(t *testing.T) {
 	e := open(t)
 	x, data := e.shared(ir.Shape{2, 3}, 1, 2, 3, 4, 5, 6)
@@ -79,7 +79,7 @@ func TestSharedAlone(t *testing.T) {
 	is("nothing", new(Value), false, false)
 }
 
-// A result of a tensor that is given away comes to lie in the same memory.
+// A result of a tensor that is given away uses the same memory.
 func TestSharedInPlace(t *testing.T) {
 	e := open(t)
 	for range 2 { // explored, then known
@@ -97,7 +97,7 @@ func TestSharedInPlace(t *testing.T) {
 	}
 }
 
-// noShares is a device without memory of Go.
+// noShares is a device without memory of Go's heap.
 type noShares struct{ runtime.Device }
 
 func TestShareRefused(t *testing.T) {
@@ -117,7 +117,7 @@ func TestShareRefused(t *testing.T) {
 	fault.Set(fault.Alloc, -1)
 	refused(e.place(), ir.Float32, ir.Shape{1}, runtime.ErrOutOfMemory)
 	fault.Reset()
-	// Dropped ones make room.
+	// Dropped tensors make room.
 	for range 10 {
 		e.shared(ir.Shape{200})
 	}
@@ -133,8 +133,8 @@ func TestShareRefused(t *testing.T) {
 	refused(e.place(), ir.Float32, ir.Shape{1}, runtime.ErrClosed)
 }
 
-// A slice is nobody else's memory after its tensor is gone, by Release or by the
-// collector, which finds those that were dropped.
+// The memory of a slice is not reused after its tensor was released, or was dropped and
+// collected.
 func TestSharedOutlives(t *testing.T) {
 	e := open(t)
 	live := e.d.Stats().LiveBytes

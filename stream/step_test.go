@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// stepper does a step of training over and over.
+// stepper runs a training step repeatedly.
 type stepper struct {
 	e      *env
 	s      *Stream
@@ -35,7 +35,7 @@ func newStepper(e *env, p progen.Step) *stepper {
 	return x
 }
 
-// step is one in a scope; it returns the loss's bytes.
+// step runs one step in a scope and returns the bytes of the loss.
 func (x *stepper) step() []byte {
 	sc := x.s.OpenScope()
 	p := Place{S: x.s, Scope: sc}
@@ -77,7 +77,7 @@ func (x *stepper) step() []byte {
 	return got
 }
 
-// A step of thousands of ops is one segment. Nothing in it is computed twice, and it is
+// A step of thousands of ops is one segment. None of its results is computed twice, and it is
 // planned once.
 func TestStepIsOneSegment(t *testing.T) {
 	e := open(t, func(o *device.Options) { o.Device, o.Explore = "null", device.ExploreBackground })
@@ -104,7 +104,7 @@ func TestStepIsOneSegment(t *testing.T) {
 	}
 }
 
-// Steps give the bits that their ops give one by one, wherever they are cut.
+// The results of a step have the same bits as its ops one by one, wherever the step is cut.
 func TestStepsOpByOp(t *testing.T) {
 	for name, p := range map[string]progen.Step{"chain": progen.Chain(20, 40), "transformer": progen.Transformer(2, 2, 4, 6)} {
 		var want []string
@@ -143,7 +143,7 @@ func TestStepsOpByOp(t *testing.T) {
 	}
 }
 
-// BenchmarkStep is what a step of a small model costs beside its kernels.
+// BenchmarkStep measures the cost of a step of a small model apart from its kernels.
 func BenchmarkStep(b *testing.B) {
 	d, err := Open(device.Options{Device: "null"})
 	if err != nil {
@@ -163,9 +163,9 @@ func BenchmarkStep(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(x.p.Nodes)), "ns/op-in-step")
 }
 
-// What was virtual, is computed again for one reader, and is released before that runs, is
-// not written: unless what is made of it is virtual in its turn, which must not start from
-// ever more segments.
+// A virtual value is recomputed for one reader and released before the segment runs. It is not
+// written, unless the reader's result is virtual itself: a recipe must not start from ever more
+// segments.
 func TestReadAndReleased(t *testing.T) {
 	const n = 1000
 	for _, c := range []struct {
@@ -202,8 +202,8 @@ func TestReadAndReleased(t *testing.T) {
 	}
 }
 
-// What a handle was set to is written where it was, with what else was made of it; what it
-// was set to before is not.
+// The last value to which a handle was set is written together with the results computed from it,
+// with no recomputation. The values to which the handle was set before are not written.
 func TestSetIsWritten(t *testing.T) {
 	const n = 1000
 	e := open(t, func(o *device.Options) { o.Device = "null" })
@@ -228,7 +228,7 @@ func TestSetIsWritten(t *testing.T) {
 	}
 }
 
-// To look for a loop in a long step takes no longer where some of its items are recipes'.
+// Looking for a loop in a long step takes no longer if some of its items belong to recipes.
 func TestLongStepsAreNotGoneThrough(t *testing.T) {
 	e := open(t, func(o *device.Options) { o.Device = "null" })
 	s := e.d.NewStream()

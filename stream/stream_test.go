@@ -58,7 +58,7 @@ func (e *env) op(op ir.Op, args ...Arg) *Value {
 	return v
 }
 
-// recordNode records a node of a program as the public ops do.
+// recordNode records a node of a program in the way the public ops do.
 func recordNode(v *Value, p Place, n *ir.Node, args []Arg) {
 	if info := n.Op.Info(); info.Class == ir.ClassElementwise && info.Out != ir.OutAttr && info.Out != ir.OutWidth {
 		Apply(v, n.Op, args)
@@ -100,7 +100,7 @@ func (e *env) read(v *Value) ([]float32, error) {
 	return out, nil
 }
 
-// A chain is one kernel; the second pass finds the plan, at another size too.
+// A chain is one kernel. The second pass finds the plan, and so does a pass of another size.
 func TestChainHitsItsPlan(t *testing.T) {
 	e := open(t)
 	for turn, n := range []int{3, 3, 5, 1} {
@@ -127,8 +127,8 @@ func TestChainHitsItsPlan(t *testing.T) {
 	}
 }
 
-// A broadcast operand of size 1 along the batch serves batch 1 with the plan
-// made for larger ones.
+// An operand of size 1 is broadcast along the batch. The plan made for larger batches also serves
+// a batch of one.
 func TestBatchOneUsesTheSamePlan(t *testing.T) {
 	e := open(t)
 	for _, n := range []int{4, 3, 1} {
@@ -146,7 +146,7 @@ func TestBatchOneUsesTheSamePlan(t *testing.T) {
 	}
 }
 
-// An intermediate that was not written is computed again when asked for, once.
+// An intermediate result that was not written is recomputed when the program needs it, once.
 func TestVirtualIsRecomputedAndWritten(t *testing.T) {
 	e := open(t)
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
@@ -165,7 +165,7 @@ func TestVirtualIsRecomputedAndWritten(t *testing.T) {
 	e.want(w, 20, 40)
 }
 
-// A virtual value that is consumed is recomputed in the consumer's kernel.
+// A virtual value that an op reads is recomputed in the kernel of that op.
 func TestVirtualFusesIntoItsConsumer(t *testing.T) {
 	e := open(t)
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
@@ -195,7 +195,7 @@ func TestReleasedOperandIsOverwritten(t *testing.T) {
 	}
 }
 
-// A recipe reads the operand, so it may not be overwritten.
+// A recipe reads the operand, so the operand must not be overwritten.
 func TestRecipePreventsOverwriting(t *testing.T) {
 	e := open(t)
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
@@ -217,7 +217,7 @@ func TestScopeReleasesByDescent(t *testing.T) {
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
 	sc := e.d.Default().OpenScope()
 	k := e.host(Place{S: e.d.Default(), Scope: sc}, ir.Shape{2}, 10, 20)
-	y := e.op(ir.Add, t1(x), t1(k)) // in the scope: k is
+	y := e.op(ir.Add, t1(x), t1(k)) // in the scope, because k is
 	z := mul(e, y, 2)
 	free := mul(e, x, 5) // not in the scope
 	sc.Keep(z)
@@ -234,7 +234,7 @@ func TestScopeReleasesByDescent(t *testing.T) {
 	}
 }
 
-// A scope that lasts does not hold on to what was released meanwhile.
+// A scope that stays open does not keep released values alive.
 func TestScopeForgetsTheReleased(t *testing.T) {
 	e := open(t)
 	sc := e.d.Default().OpenScope()
@@ -280,7 +280,7 @@ func TestSetRebindsInPlace(t *testing.T) {
 	}
 }
 
-// Setting a handle to what follows it already changes nothing.
+// A second Set of the same handles changes nothing.
 func TestSetTwice(t *testing.T) {
 	e := open(t)
 	w := e.host(e.place(), ir.Shape{2}, 1, 2)
@@ -302,20 +302,20 @@ func TestStreamsShareOperands(t *testing.T) {
 	w := e.host(e.place(), ir.Shape{2}, 3, 4)
 	a, b := e.d.NewStream(), e.d.NewStream()
 	x := e.host(Place{S: a}, ir.Shape{2}, 1, 2)
-	y := e.op(ir.Mul, t1(w), t1(x)) // on a: w is on the default stream
+	y := e.op(ir.Mul, t1(w), t1(x)) // on a, because w is on the default stream
 	if y.Home() != a {
 		t.Fatalf("the result is not on the operand's stream")
 	}
 	z := mul(e, y, 2)
 	other := e.host(Place{S: b}, ir.Shape{2}, 1, 1)
-	sum := e.op(ir.Add, t1(other), t1(y)) // y is pending on a: cut there
+	sum := e.op(ir.Add, t1(other), t1(y)) // y is pending on a, so a is cut there
 	e.want(sum, 4, 9)
 	e.want(z, 6, 16)
 	Release(w)
 	e.want(e.op(ir.Add, t1(other), t1(y)), 4, 9)
 }
 
-// A cut behind the producing op carries over what follows it.
+// After a cut behind the producing op, the later ops are recorded again.
 func TestHandOverKeepsTheRest(t *testing.T) {
 	e := open(t)
 	a, b := e.d.NewStream(), e.d.NewStream()
@@ -419,7 +419,7 @@ func TestAllocFaultPoisonsAndRecovers(t *testing.T) {
 }
 
 func TestDropsAreCollected(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // none but those forced
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // only forced collections
 	e := open(t, func(o *device.Options) { o.MemoryLimit = 1 << 20 })
 	for i := range 100 {
 		x := e.host(e.place(), ir.Shape{1 << 14}, make([]float32, 1<<14)...)
@@ -442,7 +442,7 @@ func TestClosedDevice(t *testing.T) {
 	}
 }
 
-// Check finds a plan that computes something else than its ops do.
+// Check finds a plan whose kernels do not compute what its ops mean.
 func TestCheckNamesTheOpThatDiffers(t *testing.T) {
 	e := open(t, func(o *device.Options) { o.Check = true })
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
@@ -457,7 +457,7 @@ func TestCheckNamesTheOpThatDiffers(t *testing.T) {
 	}
 	ent.Plan.Steps[0].Scalars[0] = ent.Plan.Steps[0].Scalars[1] // x*3... instead of x+1
 	s.query(seg, end).Add(ent)
-	for i := range s.q.Items { // the queue stands off the trie until now
+	for i := range s.q.Items { // the queue was not in the trie before
 		if i == 0 {
 			s.node = e.d.plans.Trie.Root()
 		}
@@ -470,7 +470,7 @@ func TestCheckNamesTheOpThatDiffers(t *testing.T) {
 	}
 }
 
-// An error is not lost behind one that was unseen when it happened.
+// An error is reported even if an earlier error had not been read when it happened.
 func TestErrTellsEveryErrorOnce(t *testing.T) {
 	e := open(t)
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
@@ -493,7 +493,7 @@ func TestErrTellsEveryErrorOnce(t *testing.T) {
 	}
 }
 
-// What a closed stream holds stays readable, recipes included.
+// Values of a closed stream stay readable, including those with recipes.
 func TestClosedStream(t *testing.T) {
 	e := open(t)
 	s := e.d.NewStream()
@@ -510,7 +510,7 @@ func TestClosedStream(t *testing.T) {
 	}
 }
 
-// What was queued when its device closed says so.
+// Ops that were queued when their device closed report it.
 func TestCloseWithOpsQueued(t *testing.T) {
 	e := open(t)
 	a := e.d.NewStream()
@@ -529,7 +529,7 @@ func TestCloseWithOpsQueued(t *testing.T) {
 	}
 }
 
-// Handing over a value that has to be recomputed leaves nothing behind.
+// Handing over a value that has to be recomputed leaves no memory in use.
 func TestHandOverOfVirtualLeavesNothing(t *testing.T) {
 	e := open(t)
 	a, b := e.d.NewStream(), e.d.NewStream()
@@ -552,8 +552,8 @@ func TestHandOverOfVirtualLeavesNothing(t *testing.T) {
 	}
 }
 
-// Sizes of 0 make groups of dims look equal that are not: such a segment has
-// no use for the plan of a larger one.
+// With sizes of 0, different groups of dims look equal. The plan of a larger segment must not
+// serve such a segment.
 func TestEmptyAfterALargerOne(t *testing.T) {
 	e := open(t)
 	sum := func(from, to ir.Shape, vals ...float32) *Value {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// swapInputs has a launch read its first two operands in each other's place.
+// swapInputs returns the launch with its first two operands exchanged.
 func swapInputs(l runtime.Launch) *runtime.Launch {
 	args := slices.Clone(l.Args)
 	var in []int
@@ -29,8 +29,8 @@ func swapInputs(l runtime.Launch) *runtime.Launch {
 	return &l
 }
 
-// No two operands of a trial have the same values: a candidate that takes one for
-// the other gives something else.
+// No two operands of a trial have the same values. A candidate that confuses them gives another
+// result.
 func TestTrialOperandsDiffer(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 1 * tms, 8 * tms}, swaps: 1}
 	e := openTunable(t, dev, nil)
@@ -41,8 +41,7 @@ func TestTrialOperandsDiffer(t *testing.T) {
 	}
 }
 
-// What the program has live counts: a trial takes no memory that a limit does not
-// leave.
+// A trial takes no memory beyond the limit, counting the program's live memory.
 func TestTrialRespectsTheLimit(t *testing.T) {
 	const limit = 1 << 16
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
@@ -58,8 +57,8 @@ func TestTrialRespectsTheLimit(t *testing.T) {
 	}
 }
 
-// A trial in the background is in nobody's way: a program that lacks its memory
-// gets it, and where only idle moments are used so does one that goes on.
+// A background trial does not disturb the program. It gives up its memory if the program lacks
+// memory, and with TuneIdle it also stops when the program goes on.
 func TestTrialYields(t *testing.T) {
 	const n = 1000
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}, begun: make(chan struct{}), limit: 100 * 4 * n, slow: 5 * tms}
@@ -80,7 +79,7 @@ func TestTrialYields(t *testing.T) {
 			}
 		}
 		if v == "lacked" {
-			e.d.mem.Reclaim(true) // so that there is nothing else to be had
+			e.d.mem.Reclaim(true) // leaves only the memory of the trial to take
 			free := dev.limit - dev.Stats().AllocBytes
 			b, err := e.d.mem.Alloc(free+4*n, false)
 			if err != nil {
@@ -106,7 +105,7 @@ func TestTrialYields(t *testing.T) {
 	}
 }
 
-// More than one piece is compared, and NaNs are equal whichever they are.
+// The comparison covers several pieces, and all NaNs are equal.
 func TestTrialCompares(t *testing.T) {
 	for _, exact := range []bool{true, false} {
 		x := &autotune.Trial{X: &autotune.Tuner{Base: &device.Base{Caps: &runtime.Caps{Exact: exact}}}, Tol: ir.Tolerance{Rel: 1e-3}}
@@ -128,8 +127,8 @@ func TestTrialCompares(t *testing.T) {
 	}
 }
 
-// Who waits for the tuner does not mean that nothing else runs: that is waited
-// for, and what was timed beside it all the same is not kept.
+// Even if the program waits for the tuner, other streams may run. The tuner waits for them; times
+// measured beside them are not kept.
 func TestTrialBesideOtherStreams(t *testing.T) {
 	for _, c := range []struct {
 		runs time.Duration

@@ -8,9 +8,9 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// A driver's broken invariant while its ways are asked for is found before anybody
-// was given the memory that would have been written: it is an error that is told,
-// and what was asked for is computed op by op.
+// A driver's invariant breaks when the tuner requests its choices. This is found before other
+// streams can see the memory that the job would have written. The error is reported, and the
+// results are computed op by op.
 func TestTuneAskedOfABrokenDriver(t *testing.T) {
 	var told []error
 	dev := &tunable{takes: ways(1, 2), breaks: "broken"}

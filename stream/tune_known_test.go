@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-go/millrace/shelf"
 )
 
-// What is not timed for want of time says so, and what found no place in the
-// queue comes again.
+// A launch that is not timed because the budget is spent says so. A launch that found no place in
+// the queue is tried again.
 func TestTuneAsksAgain(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
 	e := openTunable(t, dev, func(o *device.Options) { o.Tune, o.TuneBudget = device.TuneBackground, 10*time.Second })
@@ -57,7 +57,7 @@ func TestTuneAsksAgain(t *testing.T) {
 	}
 }
 
-// A bundle's tables are for launches that were looked up before, too.
+// A bundle's tunings also apply to launches that were looked up before.
 func TestTuneUsesLaterBundles(t *testing.T) {
 	from := openTunable(t, &tunable{takes: []time.Duration{10 * tms, 5 * tms}}, nil)
 	halves(from, 5)
@@ -72,7 +72,7 @@ func TestTuneUsesLaterBundles(t *testing.T) {
 	}
 }
 
-// So they are where the bundle comes while the launches are looked up.
+// They also apply if the bundle comes while the launches are looked up.
 func TestTuneUsesBundlesMeanwhile(t *testing.T) {
 	from := openTunable(t, &tunable{takes: []time.Duration{10 * tms, 5 * tms}}, nil)
 	halves(from, 5)
@@ -98,8 +98,8 @@ func TestTuneUsesBundlesMeanwhile(t *testing.T) {
 	}
 }
 
-// That runs are too long is found out once, by whoever recorded a bundle; and of two
-// tables for the same the one with times is exported.
+// One process finds out that runs are too long, and its bundle tells the others. If two tables
+// have the same key, the one with times is exported.
 func TestBundledTuningsSpareTrials(t *testing.T) {
 	run := func(source []byte, takes time.Duration) (*tunable, *env, []byte) {
 		dev := &tunable{takes: []time.Duration{takes, 5 * tms}}
@@ -138,7 +138,7 @@ func TestBundledTuningsSpareTrials(t *testing.T) {
 	}
 }
 
-// What is known is bounded, and what waits to be timed stays.
+// The number of known tunings is bounded. Tunings that wait to be timed are not evicted.
 func TestTuneEvicts(t *testing.T) {
 	e := openTunable(t, &tunable{takes: []time.Duration{10 * tms, 5 * tms}}, nil)
 	halves(e, 5)
@@ -166,7 +166,7 @@ func TestTuneEvicts(t *testing.T) {
 	}
 }
 
-// onlyGeometry finds the only plan of a device, and what it ran with.
+// onlyGeometry returns the only plan of a device and the geometry with which it ran.
 func onlyGeometry(t *testing.T, d *Device) (*plans.Known, *plans.Geometry) {
 	t.Helper()
 	var ent *plans.Known
@@ -177,7 +177,7 @@ func onlyGeometry(t *testing.T, d *Device) (*plans.Known, *plans.Geometry) {
 	return ent, ent.Memo.Last()
 }
 
-// Files are read while others may look up what is known.
+// The tuner reads files without its lock, so other goroutines can use its table.
 func TestTuneReadsOutsideItsLock(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {

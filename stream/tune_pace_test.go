@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-go/millrace/exec"
 )
 
-// beside has another stream run something.
+// beside runs f as a job of another stream.
 func beside(e *env, f func()) {
 	s := e.d.NewStream()
 	s.mu.Lock()
@@ -20,8 +20,8 @@ func beside(e *env, f func()) {
 	s.mu.Unlock()
 }
 
-// neverPauses opens a device that is busy from the first trial on until the test
-// ends, and runs a segment often enough for that trial.
+// neverPauses opens a device that is busy from its first trial until the test ends. It runs a
+// segment often enough to start that trial.
 func neverPauses(t *testing.T, mode device.TuneMode) (*env, *tunable) {
 	dev := &tunable{takes: []time.Duration{200 * time.Microsecond, 100 * time.Microsecond}, begun: make(chan struct{})}
 	e := openTunable(t, dev, func(o *device.Options) { o.Tune = mode })
@@ -39,7 +39,7 @@ func neverPauses(t *testing.T, mode device.TuneMode) (*env, *tunable) {
 	return e, dev
 }
 
-// A program that never pauses is tuned too, from what it gives to that.
+// A program that never pauses is tuned too, within the share of time that tuning may take.
 func TestTuneWithoutPauses(t *testing.T) {
 	begin := time.Now()
 	e, dev := neverPauses(t, device.TuneBackground)
@@ -48,7 +48,7 @@ func TestTuneWithoutPauses(t *testing.T) {
 			t.Fatalf("not tuned after %d tries", dev.tries)
 		}
 	}
-	// 30 rounds of two candidates, each run twice, some 18 ms all in all.
+	// 30 rounds of two candidates, each run twice, take about 18 ms in total.
 	const least = 15 * tms
 	s, went := e.d.Stats(), time.Since(begin)
 	if s.TuneTaken < int64(least) || went < time.Duration(float64(least)/autotune.Share) || s.Fallbacks != 0 {
@@ -56,7 +56,7 @@ func TestTuneWithoutPauses(t *testing.T) {
 	}
 }
 
-// Where only idle moments are used it is left alone.
+// With TuneIdle, such a program is not tuned.
 func TestTuneIdle(t *testing.T) {
 	e, dev := neverPauses(t, device.TuneIdle)
 	time.Sleep(20 * autotune.Quiet)
@@ -67,9 +67,9 @@ func TestTuneIdle(t *testing.T) {
 	}
 }
 
-// However long steps are and whenever somebody asks, what was taken is at most the
-// share of the time that went by and one step, and no more than so much at a
-// stretch; and the share can be had.
+// For any length of steps and any times of request, the time taken is at most the share of the
+// elapsed time plus one step, and the time taken in one stretch is bounded. The share can be
+// used.
 func TestRation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, longest := range []time.Duration{50 * time.Microsecond, 10 * tms, 4 * autotune.MaxSaved} {
@@ -77,11 +77,11 @@ func TestRation(t *testing.T) {
 		start := time.Unix(1000, 0)
 		now, taken, dearest := start, time.Duration(0), time.Duration(0)
 		r.Earn(now)
-		var recent []time.Duration // within a hundredth of a second each
+		var recent []time.Duration // the stretches
 		for now.Sub(start) < 20*time.Minute {
 			wait := time.Duration(rng.Int64N(int64(20 * tms)))
 			if rng.IntN(20000) == 0 {
-				wait = time.Minute // nobody asked
+				wait = time.Minute // a long time without a request
 			}
 			now = now.Add(wait)
 			r.Earn(now)
@@ -111,8 +111,8 @@ func TestRation(t *testing.T) {
 	}
 }
 
-// What a trial waits for in the background, a compiler or a run of the program, is
-// no time that it takes; whoever waits for the trial waits for that, too.
+// In the background, time in which a trial waits for a compiler or for the program does not count
+// as time taken. With TuneWait it does count, because the program waits for the trial.
 func TestTuneCountsWhatItTakes(t *testing.T) {
 	for mode, waits := range map[device.TuneMode]bool{device.TuneBackground: false, device.TuneWait: true} {
 		dev := &tunable{takes: []time.Duration{tms / 1000, tms / 1000}}

@@ -21,29 +21,28 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// tunable is a device whose choices all run alike, and take the times that the
-// test says.
+// tunable is a device whose choices all compute the same and take the times that the test sets.
 type tunable struct {
 	*refdev.Device
 	takes  []time.Duration
-	wrong  uint64        // the choice whose trials write something else
-	broken uint64        // the choice that cannot be launched in earnest
+	wrong  uint64        // the choice whose trials write a wrong result
+	broken uint64        // the choice whose launches fail outside of trials
 	refuse uint64        // the choice that cannot be tried
-	swaps  uint64        // the choice whose trials take one operand for the other
+	swaps  uint64        // the choice whose trials exchange two operands
 	beyond uint64        // the choice that meets an index out of range
-	limit  int64         // of the device's memory, which streams know nothing of
-	slow   time.Duration // what a trial takes in truth
+	limit  int64         // of the device's memory; the streams do not know it
+	slow   time.Duration // the real duration of a trial
 
-	from int  // the launch of a run before which nothing is broken
-	once bool // what broke once meets an index out of range the next time
+	from int  // index of the first launch of a run that can be broken
+	once bool // after its first failure, the broken choice meets an index out of range
 
-	during func() // the first trial
-	breaks any    // what Choices panics with
+	during func() // called in the first trial
+	breaks any    // panic value of Choices
 
 	mu      sync.Mutex
 	changes uint64
 	tries   int
-	ran     []uint64 // choices of what was run in earnest
+	ran     []uint64 // choices of the launches outside of trials
 	begun   chan struct{}
 }
 
@@ -120,7 +119,7 @@ func (d *tunable) Run(ls []runtime.Launch) error {
 	return d.Device.Run(ls)
 }
 
-// then is what is broken and what is beyond after something broke.
+// then returns the values of broken and beyond after a failure.
 func (d *tunable) then(broken, beyond uint64) (uint64, uint64) {
 	if d.once {
 		return 0, broken
@@ -128,7 +127,7 @@ func (d *tunable) then(broken, beyond uint64) (uint64, uint64) {
 	return broken, beyond
 }
 
-// taken are the choices of the runs since the last call.
+// taken returns the choices of the launches since the last call.
 func (d *tunable) taken() []uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,7 +136,7 @@ func (d *tunable) taken() []uint64 {
 	return ran
 }
 
-// tuning opens a device with choices of these times.
+// openTunable opens a tunable device.
 func openTunable(t *testing.T, dev *tunable, change func(*device.Options)) *env {
 	t.Helper()
 	dev.Device = refdev.New(runtime.Config{MemoryLimit: dev.limit})
@@ -153,7 +152,7 @@ func openTunable(t *testing.T, dev *tunable, change func(*device.Options)) *env 
 	return &env{t, d}
 }
 
-// halves runs one kernel on n elements and checks what it gives.
+// halves runs one kernel on n elements and checks its result.
 func halves(e *env, n int) *Value {
 	e.t.Helper()
 	vals, want := make([]float32, n), make([]float32, n)
@@ -167,7 +166,7 @@ func halves(e *env, n int) *Value {
 
 const tms = time.Millisecond
 
-// ways are times in milliseconds.
+// ways returns times in milliseconds.
 func ways(n ...time.Duration) []time.Duration {
 	for i := range n {
 		n[i] *= tms
@@ -206,8 +205,8 @@ func TestTuneTakesTheFastest(t *testing.T) {
 	}
 }
 
-// What gives other results, or cannot run, is not used however fast it is; that
-// is told, and is no fallback of the program's.
+// A choice with wrong results, or one that cannot run, is not used, however fast it is. This is
+// reported, but does not count as a fallback of the program.
 func TestTuneChecksFirst(t *testing.T) {
 	var told []error
 	dev := &tunable{takes: []time.Duration{10 * tms, 1 * tms, 2 * tms, 8 * tms}, wrong: 1, refuse: 2}
@@ -224,7 +223,7 @@ func TestTuneChecksFirst(t *testing.T) {
 	}
 }
 
-// A choice that stops working gives way to the next one, for good.
+// If a choice fails, the next one replaces it for good.
 func TestTuneFallsThrough(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms, 7 * tms}}
 	e := openTunable(t, dev, nil)
@@ -245,8 +244,8 @@ func TestTuneFallsThrough(t *testing.T) {
 	}
 }
 
-// A fault that comes after a choice gave way is of the launch that met it, which
-// the driver counts from where it began again.
+// After a choice has failed, the driver counts launches from the new start. A later fault still
+// belongs to the launch that met it.
 func TestTuneFaultAfterFallingThrough(t *testing.T) {
 	var told []error
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms, 20 * tms}}
@@ -269,7 +268,7 @@ func TestTuneFaultAfterFallingThrough(t *testing.T) {
 	}
 }
 
-// The op-by-op path is left for what fails by the device's own way, too.
+// Launches that fail with the device's default choice also run op by op.
 func TestTuneFaultOfALaunch(t *testing.T) {
 	defer fault.Reset()
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
@@ -284,7 +283,7 @@ func TestTuneFaultOfALaunch(t *testing.T) {
 	}
 }
 
-// What one process timed the next one uses: it times nothing.
+// A process uses the times of an earlier process and times nothing itself.
 func TestTuningsOutliveTheirDevice(t *testing.T) {
 	dir := t.TempDir()
 	run := func(takes ...time.Duration) (device.Stats, []uint64, *Value) {
@@ -318,7 +317,7 @@ func TestTuningsOutliveTheirDevice(t *testing.T) {
 	}
 }
 
-// With tune=off nothing is timed, and nothing that was timed is used.
+// With tune=off, no launch is timed, and earlier times are not used.
 func TestTuneOff(t *testing.T) {
 	dir := t.TempDir()
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
@@ -338,8 +337,8 @@ func TestTuneOff(t *testing.T) {
 	}
 }
 
-// In the background a segment is timed once it has come often enough and
-// nothing runs. Waiting for the device is leaving it alone.
+// In the background, a segment is timed when it has run often enough and nothing else runs. A
+// program that waits for the device leaves it idle.
 func TestTuneInTheBackground(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
 	e := openTunable(t, dev, func(o *device.Options) { o.Tune = device.TuneBackground })
@@ -367,7 +366,7 @@ func TestTuneInTheBackground(t *testing.T) {
 		t.Errorf("then by %v", ran)
 	}
 	dev.mu.Lock()
-	dev.changes++ // now there is other code: what is known holds if the facts do
+	dev.changes++ // the device has other code now; a tuning is still valid if the facts are
 	dev.mu.Unlock()
 	halves(e, 5)
 	if s := e.d.Stats(); s.Tunings != 1 {
@@ -375,7 +374,7 @@ func TestTuneInTheBackground(t *testing.T) {
 	}
 }
 
-// Nobody has to wait for it: a device that nobody uses is timed.
+// A background trial also runs without a waiting program, when the device is idle.
 func TestTuneWhenIdle(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
 	e := openTunable(t, dev, func(o *device.Options) { o.Tune = device.TuneBackground })
@@ -389,8 +388,8 @@ func TestTuneWhenIdle(t *testing.T) {
 	}
 }
 
-// Runs that would hold others up are not timed in the background, and what was
-// spent ends it.
+// In the background, launches that would block others too long are not timed, and tuning ends
+// when its budget is spent.
 func TestTuneLimits(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{2 * autotune.Longest, 5 * tms}}
 	e := openTunable(t, dev, func(o *device.Options) { o.Tune = device.TuneBackground })
@@ -417,7 +416,7 @@ func TestTuneLimits(t *testing.T) {
 	if s := e.d.Stats(); s.Tunings != 1 {
 		t.Errorf("%d tunings for a nanosecond", s.Tunings)
 	}
-	// Memory that a trial does not get.
+	// The trial does not get its memory.
 	dev = &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
 	e = openTunable(t, dev, func(o *device.Options) { o.MemoryLimit = 100 })
 	if y = halves(e, 5); e.d.Stats().Tunings != 0 || !strings.Contains(Explain(y), autotune.ErrTrialSize.Error()) {
@@ -425,8 +424,8 @@ func TestTuneLimits(t *testing.T) {
 	}
 }
 
-// That runs are too long is found out once, not in every process; who waits for
-// the tuner has the time.
+// One process finds out that runs are too long, and later processes know it. A program that waits
+// for the tuner allows long runs.
 func TestTuneRemembersWhatIsTooLong(t *testing.T) {
 	dir := t.TempDir()
 	run := func(mode device.TuneMode) (device.Stats, int, string) {
@@ -456,7 +455,7 @@ func TestTuneRemembersWhatIsTooLong(t *testing.T) {
 	}
 }
 
-// What is bound to take too long takes no memory and is not run.
+// A trial that is estimated to take too long takes no memory and is not run.
 func TestTuneEstimatesFirst(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
 	e := openTunable(t, dev, func(o *device.Options) { o.Tune = device.TuneBackground })
@@ -473,7 +472,7 @@ func TestTuneEstimatesFirst(t *testing.T) {
 	}
 }
 
-// Close ends what is being timed.
+// Close ends the current trial.
 func TestTuneEndsWithItsDevice(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}, begun: make(chan struct{})}
 	e := openTunable(t, dev, func(o *device.Options) { o.Tune = device.TuneBackground })
@@ -496,7 +495,7 @@ func TestTuneEndsWithItsDevice(t *testing.T) {
 	}
 }
 
-// The test hook: every choice in turn, whatever it costs.
+// The test hook makes the device use each choice in turn, whatever it costs.
 func TestForcedVariant(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms, 20 * tms}}
 	e := openTunable(t, dev, nil)

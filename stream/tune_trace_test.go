@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/device"
 )
 
-// The hook is told of every step, of what comes from disk, and of what gives way.
+// The hook is told of every step, of tunings from the disk, and of choices that are replaced.
 func TestTuneIsTraced(t *testing.T) {
 	dir := t.TempDir()
 	var steps []string

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// A plan whose kernel the device refuses runs op by op. Stats count it, the trace hook is told
-// the op and its line, and the report and Explain say so at the plan that runs.
+// A plan with a kernel that the device refuses runs op by op. Stats count it, and the trace hook
+// gets the op and its line. The report and Explain tell it for the plan that runs.
 func TestUnbuiltPlansAreSeen(t *testing.T) {
 	refused := errors.New("67 operands are too many")
 	gate := func(n int) error {

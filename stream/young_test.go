@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Small blocks are watched only after others came: those that were dropped without a
-// word are found all the same, the last ones too, and readers keep theirs.
+// Small blocks are watched only after other blocks followed. Dropped blocks are found
+// nevertheless, including the last ones, and blocks with readers stay.
 func TestYoungBlocksAreFound(t *testing.T) {
 	e := open(t)
 	func() {
@@ -23,14 +23,14 @@ func TestYoungBlocksAreFound(t *testing.T) {
 	e.want(kept, 3, 4)
 	Release(kept)
 	func() { e.host(e.place(), ir.Shape{2}, 1, 2) }()
-	e.d.mem.Reclaim(true) // one collection is enough where it is asked for
+	e.d.mem.Reclaim(true) // one forced collection is enough
 	if n := e.d.Stats().LiveBytes; n != 0 {
 		t.Errorf("%d bytes live", n)
 	}
 }
 
-// Blocks are released, and dropped, while others push them from the list of young
-// ones and collections empty it: each is given back once.
+// Blocks are released or dropped while other blocks push them from the list of recent blocks and
+// collections empty this list. Each block is freed once.
 func TestYoungBlocksOfMany(t *testing.T) {
 	e := open(t)
 	var all sync.WaitGroup
@@ -40,7 +40,7 @@ func TestYoungBlocksOfMany(t *testing.T) {
 			var held [40]*Value
 			for i := range 2000 {
 				k := (i*7 + g) % len(held)
-				if v := held[k]; v != nil && i%5 != 0 { // else it is dropped
+				if v := held[k]; v != nil && i%5 != 0 { // otherwise it is dropped
 					e.want(v, float32(g), 2)
 					Release(v)
 				}

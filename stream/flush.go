@@ -233,9 +233,9 @@ func (s *Stream) query(seg *segment.Segment, end segment.End) *plans.Query {
 // Wanted reports that the program can request the result with this relative id.
 func (s *Stream) Wanted(id int32) bool { return s.q.Slots[id].H.v != nil }
 
-// cook builds the recipes of the results that are not written, and of lent ones. The plan is bound:
-// s.bind.Mem has the memory of the results that it writes. A broken invariant causes a panic here,
-// before the flush changes anything.
+// cook builds the recipes of the results that are not written, and of lent ones. The plan is
+// bound: s.bind.Mem has the memory of the results that it writes. A broken invariant panics here,
+// before any result is settled, and execute turns the panic into an error.
 func (s *Stream) cook(ent *plans.Known, seg *segment.Segment, geo *plans.Geometry) {
 	w := &s.work
 	w.recipes = append(w.recipes[:0], make([]*recipe, len(ent.Sets))...)

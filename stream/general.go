@@ -170,8 +170,8 @@ func (g *General) trials(sizes []int, points [][]int, own *traced, f func(*Trial
 var trialRanges = [][2]int{{2, 9}, {10, 64}, {65, 300}, {301, 5000}}
 
 // trialSizes returns sizes of the axes for n trials, from the first ranges. It mixes small and
-// large, odd and even sizes, so equal sizes do not hide which axis a number depends on. The first
-// trial uses the largest range, so a failure shows early.
+// large, odd and even sizes, so a pattern of the sizes does not pass for a property of the
+// program. The first trial uses the largest range, so a failure shows early.
 func trialSizes(axes, n, ranges int) (points [][]int) {
 	rng := rand.New(rand.NewPCG(uint64(axes), 0x9e3779b97f4a7c15))
 	for i := range n {

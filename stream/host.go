@@ -103,8 +103,8 @@ func Read(v *Value, dst []byte) error {
 	return err
 }
 
-// ReadAs is Read for a dst that was made for the value is. It returns false, and does nothing, if
-// v names another value now.
+// ReadAs is Read if v still names the value that is points to, for which dst was made. It returns
+// false, and does nothing, if v names another value now.
 func ReadAs(v, is *Value, dst []byte) (bool, error) {
 	st, err := computed(v, is, "read")
 	if err != nil {
@@ -119,7 +119,7 @@ func ReadAs(v, is *Value, dst []byte) (bool, error) {
 }
 
 // computed waits until v's value is written, and returns its memory with a reader for the caller.
-// If is is not nil and v names another value, the error is errNotIt.
+// The error is errNotIt if v names another value than is; with a nil is, any value is right.
 func computed(v, is *Value, op string) (found, error) {
 	st, err := materialise(v, is, op)
 	if err != nil {

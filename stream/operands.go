@@ -127,11 +127,11 @@ func (v *Value) readable() error {
 	return nil
 }
 
-// handOver makes h's value readable by stream to: it is in memory, or will be when the submitted
-// jobs have run. The result has a reader for the caller. If is is not nil and h names another
-// value, the error is errNotIt. handOver cuts the value's stream right after the op that computes
-// the value; this place depends on the program only. A value in memory is handed over without the
-// lock of its stream.
+// handOver makes h's value readable by another stream, named to: the value is in memory, or will
+// be when the submitted jobs have run. The result has a reader for the caller. The error is
+// errNotIt if h names another value than is; with a nil is, any value is right. handOver cuts the
+// value's stream right after the op that computes the value; this place depends on the program
+// only. A value in memory is handed over without the lock of its stream.
 func handOver(h, is *Value, to *Stream) (found, error) {
 	v := h.now()
 	if is == nil || v == is {

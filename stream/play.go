@@ -34,7 +34,8 @@ type playing struct {
 	olds   []*Value          // values of other streams, which end after the lock is released
 }
 
-// players caches ended runs. Running a small tape takes little longer than allocating a playing.
+// players caches ended runs, because allocating a playing takes nearly as long as running a small
+// tape.
 var players = sync.Pool{New: func() any { return new(playing) }}
 
 // leave returns the run to players. It keeps the slices' memory and clears their elements.

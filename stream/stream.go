@@ -115,7 +115,8 @@ func (s *Stream) weigh(op ir.Op, id int32) {
 	s.weight += sl.Weight
 }
 
-// use counts a node as a reader of a relative id. A result leaves the weight with its first reader.
+// use counts a node as a reader of a relative id. A result leaves the weight with its first
+// reader.
 func (s *Stream) use(id int32) {
 	sl := &s.q.Slots[id]
 	if sl.Uses++; sl.Uses == 1 && sl.Def >= 0 {

@@ -141,9 +141,9 @@ func (s *Stream) StartTape(args []*Value) *Taping {
 	return t
 }
 
-// End runs the queued ops and ends the recording. results are the handles that the caller needs; they
-// are in memory afterwards, or have an error. End returns nil if the tape cannot be run again:
-// the function read a value on which the ops may depend, or something failed.
+// End runs the queued ops and ends the recording. results are the handles that the caller needs;
+// they are in memory afterwards, or have an error. End returns nil if the tape cannot be run
+// again: the function read a value on which the ops may depend, or something failed.
 func (t *Taping) End(results []*Value) *Tape {
 	s := t.s
 	s.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// affine is an index as a function of positions: off + sum(c[d]*i[d]), plus idx
-// times the number that a Gather looks up.
+// affine is an index as a function of positions: off + sum(c[d]*i[d]), plus idx times the number
+// that a Gather reads from its indices.
 type affine struct {
 	off int64
 	c   [runtime.MaxRank]int64
@@ -25,35 +25,35 @@ func (a *affine) addScaled(b *affine, k int64, rank int) {
 	}
 }
 
-// space is the dims that affine indices range over: a step's domain, or the
-// digits that a stage takes a linear position apart into.
+// space is the dims that affine indices range over: a step's domain, or the digits into which a
+// stage splits a linear position.
 type space struct {
 	rank    int
 	dims    [runtime.MaxRank]int64
 	reduced [runtime.MaxRank]bool
 }
 
-// tracer follows one path from the domain to an operand. It holds, for every
-// dim of the shape it has come to, the index along it.
+// tracer follows one path from the domain to an operand. For every dim of the current shape it
+// holds the index along it.
 type tracer struct {
 	shape [ir.MaxRank]int64
 	rank  int
 	at    [ir.MaxRank]affine
 
 	domain *space
-	digits *space // of the last stage; nil while at ranges over the domain
-	// entry is the position in the domain's terms once there are stages, and
-	// the final position where there are none.
+	digits *space // the space of the last stage; nil while at ranges over the domain
+	// entry is the position in the domain's dims: the final position, or the input of the first
+	// stage.
 	entry  affine
 	stages []runtime.Stage
 
-	// Behind a Gather: how far one number of the index is, and how many there are.
+	// After a Gather: the distance of one number of the index, and how many numbers there are.
 	indexStride, indexSize int64
 }
 
 var errPath = errors.New("a path of the plan does not fit the segment")
 
-// start puts a tracer at a point of the domain itself.
+// start begins a path at a point of the domain itself.
 func (l *layouter) start(t *tracer, shape ir.Shape) {
 	t.domain, t.digits, t.stages, t.rank = &l.domain, nil, nil, len(shape)
 	t.indexStride, t.indexSize = 0, 0
@@ -70,7 +70,7 @@ func (t *tracer) space() *space {
 	return t.domain
 }
 
-// hop crosses one node, or broadcasts.
+// hop follows one hop of a path: it crosses one node or broadcasts.
 func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 	if h.Node < 0 {
 		if h.Arg < 0 || h.Arg >= len(seg.Tensors) {
@@ -96,7 +96,7 @@ func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 		from, to = to, from
 	}
 	if n.Op == ir.Reshape || n.Op.Class() == ir.ClassReduce && (!h.Up || !t.stands(from)) {
-		return l.reshape(t, to) // to a reduction's result also from what is reduced already
+		return l.reshape(t, to) // also to a reduction's result from a shape that is reduced already
 	}
 	if !t.stands(from) {
 		return fmt.Errorf("%w: at %v, not %v", errPath, t.shape[:t.rank], from)
@@ -124,7 +124,7 @@ func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 	return nil
 }
 
-// crossable says which nodes a path may cross in which direction.
+// crossable says whether a path may cross an op, in the given direction.
 func crossable(op ir.Op, up bool) bool {
 	switch op {
 	case ir.Permute, ir.Reshape, ir.Concat:
@@ -132,7 +132,7 @@ func crossable(op ir.Op, up bool) bool {
 	case ir.Expand, ir.Slice, ir.Window, ir.Pad, ir.Assign, ir.Gather, ir.Scatter:
 		return !up
 	}
-	return op.Class() == ir.ClassReduce // down only where nothing was reduced but dims of size 1
+	return op.Class() == ir.ClassReduce // down only if all reduced dims have size 1
 }
 
 func (t *tracer) stands(s ir.Shape) bool {
@@ -147,7 +147,7 @@ func (t *tracer) stands(s ir.Shape) bool {
 	return true
 }
 
-// broadcast goes to a shape aligned at the last dim whose dims are 1 or equal.
+// broadcast goes to a shape, aligned at the last dim, whose dims are 1 or equal.
 func (t *tracer) broadcast(to ir.Shape) error {
 	off := t.rank - len(to)
 	if off < 0 {
@@ -188,7 +188,7 @@ func (t *tracer) slice(attr *ir.Attr, operand ir.Shape) {
 	}
 }
 
-// reduce goes from a reduced tensor to the result.
+// reduce goes from the operand of a reduction to its result.
 func (t *tracer) reduce(attr *ir.Attr) {
 	k := 0
 	for d := range t.rank {
@@ -219,8 +219,8 @@ func (t *tracer) linear() affine {
 	return a
 }
 
-// restart opens a stage: the position so far becomes one number, which is
-// taken apart into the dims of shape.
+// restart opens a stage: the position so far becomes one number, which is split into the dims of
+// shape.
 func (t *tracer) restart(shape ir.Shape) error {
 	if err := t.stage(); err != nil {
 		return err
@@ -239,8 +239,7 @@ func (t *tracer) restart(shape ir.Shape) error {
 	return nil
 }
 
-// stage ends what there is of the path in one number and opens a space for its
-// digits.
+// stage ends the path so far in one number and opens a space for the number's digits.
 func (t *tracer) stage() error {
 	p := t.linear()
 	if p.idx != 0 {
@@ -251,8 +250,8 @@ func (t *tracer) stage() error {
 	return nil
 }
 
-// close writes the position p where the current space's positions end up. A
-// stage that only multiplies and shifts is none: what leads to it does that.
+// close ends the current space with position p. A stage that only multiplies and adds an offset is
+// not needed: the entry, or the stage before, does that.
 func (t *tracer) close(p affine) {
 	if t.digits == nil {
 		t.entry = p
@@ -281,8 +280,7 @@ func (t *tracer) close(p affine) {
 	})
 }
 
-// scale finds k such that a is k times the row-major position in s, but for
-// the offset.
+// scale finds k such that a, without its offset, is k times the row-major position in s.
 func (a *affine) scale(s *space) (k int64, ok bool) {
 	n := int64(1)
 	for d := s.rank - 1; d >= 0; d-- {

@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// alias computes the view that a result is. It first lets reshapes refine the
-// result's dims and puts them together again; where strides alone cannot say
-// it, it starts over with the dims as they are, and stages do the rest.
+// alias computes the view that a result is. First it lets reshapes split the result's dims and
+// joins the dims again at the end. If strides alone cannot express the view, it starts again with
+// the dims unsplit, and uses stages.
 func (l *layouter) alias(a *Alias, seg *segment.Segment, in []View, out *View) error {
 	if a.Tensor >= len(seg.Tensors) || a.Of >= len(seg.Tensors) {
 		return errPath
@@ -43,7 +43,8 @@ func (l *layouter) trace(a *Alias, seg *segment.Segment, in []View, shape ir.Sha
 	return l.finish(t, memory(seg, in, a.Of))
 }
 
-// unrefined gives one stride per dim of shape, which the domain's dims refine.
+// unrefined gives one stride per dim of shape; the domain's dims are shape's dims, some split. It
+// reports false if a dim needs more than one stride.
 func (l *layouter) unrefined(a *affine, shape ir.Shape) ([]int64, bool) {
 	stride := make([]int64, len(shape))
 	d := 0
@@ -52,7 +53,7 @@ func (l *layouter) unrefined(a *affine, shape ir.Shape) ([]int64, bool) {
 		for size := int64(1); d < l.domain.rank && (size < int64(n) || d == first); d++ {
 			size *= l.domain.dims[d]
 		}
-		// Position p along dim i steps the innermost piece by one.
+		// A step of one along dim i is a step of one along its innermost piece.
 		for e := first; e+1 < d; e++ {
 			if a.c[e] != a.c[e+1]*l.domain.dims[e+1] {
 				return nil, false
@@ -65,7 +66,7 @@ func (l *layouter) unrefined(a *affine, shape ir.Shape) ([]int64, bool) {
 	return stride, true
 }
 
-// open sets the domain to a shape.
+// open sets the domain to a shape. With frozen its dims cannot be split.
 func (l *layouter) open(shape ir.Shape, reduced []int, frozen bool) {
 	l.domain.rank, l.frozen = len(shape), frozen
 	for d, n := range shape {
@@ -74,15 +75,15 @@ func (l *layouter) open(shape ir.Shape, reduced []int, frozen bool) {
 	}
 }
 
-// identity sets t's indices to the domain's dims, some of which earlier
-// operands may have refined: dim i of shape is then made of several.
+// identity sets t's indices to the domain's dims. Earlier operands may have split dims of the
+// domain; then dim i of shape is made of several.
 func (l *layouter) identity(t *tracer, shape ir.Shape) {
 	d := 0
 	for i, n := range shape {
 		t.at[i] = affine{}
 		inner := int64(n)
 		for first := d; d < l.domain.rank && (inner > 1 || d == first); d++ {
-			inner /= max(l.domain.dims[d], 1) // a dim of size 0 has no points to tell apart
+			inner /= max(l.domain.dims[d], 1) // a dim of size 0 has no points
 			t.at[i].c[d] = inner
 		}
 	}

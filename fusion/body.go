@@ -10,29 +10,29 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// body is the scalar program of a group while it is put together: each value
-// is made once per (tensor, index map), and equal instructions are one.
+// body is the scalar program of a group while it is built. Each value is made once per (tensor,
+// index map), and equal instructions are one.
 type body struct {
 	x    *explorer
-	g    *group // what it writes itself is never read from memory
+	g    *group // values that g writes are never read from memory
 	code []ir.Instr
 	seen map[ir.Instr]ir.Ref
 	inst map[instance]ir.Ref
 
-	guards map[instance]ir.Ref // where there is an element, by map
+	guards map[instance]ir.Ref // for each map, the value that says where its element exists
 
 	operands []bodyOperand
-	inputs   int     // operands that are read from memory
-	scalars  []int32 // segment slot of each kernel scalar
-	weight   int     // lowered instructions, at most
+	inputs   int     // number of operands that are read from memory
+	scalars  []int32 // the segment's slot of each kernel scalar
+	weight   int     // upper bound of the lowered instructions
 	nodes    nodeSet
-	again    nodeSet // computed at more than one index map
-	inside   nodeSet // computed for the operands of a contraction
-	within   bool    // what is made now is part of such an operand
+	again    nodeSet // nodes computed at more than one index map
+	inside   nodeSet // nodes computed for the operands of a contraction
+	within   bool    // true while such an operand is being made
 	err      error
 }
 
-// nodeSet is a set of a segment's nodes.
+// nodeSet is a set of a segment's nodes, one bit each.
 type nodeSet []uint64
 
 func newNodeSet(n int) nodeSet { return make(nodeSet, (n+63)/64) }
@@ -57,9 +57,8 @@ func (s nodeSet) each(visit func(n int)) {
 }
 func (s nodeSet) has(n int32) bool { return s[n>>6]>>(n&63)&1 != 0 }
 
-// instance is a value at an index map from the group's domain. What the
-// operands of a contraction are made of is made apart from what is made of its
-// result: the two are computed at different times.
+// instance is a value at an index map from the group's domain. A contraction's operands and the
+// values after the contraction are computed at different times, so they are different instances.
 type instance struct {
 	tensor int32
 	at     *indexMap
@@ -70,15 +69,14 @@ type bodyOperand struct {
 	kind   codegen.OperandKind
 	tensor int32
 	at     *indexMap
-	row    bool // of the same element at every point of a row
+	row    bool // every point of a row accesses the same element
 }
 
-// reset makes b an empty body, keeping its memory but for the sets, which
-// costs hold on to.
+// reset makes b an empty body. It keeps b's memory, but not the sets, which costs refer to.
 func (b *body) reset(x *explorer, g *group) {
 	b.x, b.g, b.err, b.weight, b.inputs = x, g, nil, 0, 0
 	b.code, b.operands, b.scalars = b.code[:0], b.operands[:0], b.scalars[:0]
-	if b.seen == nil || len(b.seen) > 64 { // clearing costs what the largest body did
+	if b.seen == nil || len(b.seen) > 64 { // clearing a map takes as long as for the largest body so far
 		n := min(2*len(x.seg.Nodes), 64)
 		b.seen = make(map[ir.Instr]ir.Ref, n)
 		b.inst = make(map[instance]ir.Ref, n)
@@ -91,7 +89,7 @@ func (b *body) reset(x *explorer, g *group) {
 	b.nodes, b.again, b.inside, b.within = newNodeSet(n), newNodeSet(n), newNodeSet(n), false
 }
 
-// value returns tensor t's element at the point that m gives.
+// value makes tensor t's element at the point that m leads to.
 func (b *body) value(t int32, m *indexMap) ir.Ref {
 	key := instance{t, m, b.within}
 	if r, ok := b.inst[key]; ok {
@@ -110,22 +108,22 @@ func (b *body) value(t int32, m *indexMap) ir.Ref {
 	return r
 }
 
-// nothing stands for a value of a body that no kernel is made of.
+// nothing is a placeholder for a value in a body with an error, which becomes no kernel.
 func (b *body) nothing(t int32) ir.Ref {
 	return b.emit(ir.Const, b.x.seg.Tensors[t].DT, 0)
 }
 
-// farTooLarge ends the making of a body that is not going to be a kernel. Where
-// every stage of a program reads two places of the one before, as sums by halves
-// do, values double with each stage, counted at each index map. The bound on
-// values leaves room for what limits do not count, views and loads. No op alone reads
-// as many operands as the other bound has at least.
+// farTooLarge reports a body that is too large to become a kernel, so that making it can stop
+// early. Where every stage of a program reads two places of the stage before, as sums by halves do,
+// the number of values doubles with each stage, counted at each index map. The bound on values
+// leaves room for values that the device limit does not count: views and loads. The bound on inputs
+// is at least 32, more than any single op reads.
 func (x *explorer) farTooLarge(values, inputs int) bool {
 	return values > 4*cmp.Or(x.caps.MaxBody, 1<<12) || inputs > max(cmp.Or(x.caps.MaxOperands, 1<<8), 32)
 }
 
-// maxMoved is how many nodes of data movement a value is followed through: at each point a
-// load asks all of them whether there is an element.
+// maxMoved is the largest number of data-movement nodes that a value is computed through. Each load
+// checks at every point whether all of them have an element.
 const maxMoved = 12
 
 func (b *body) make(t int32, m *indexMap) ir.Ref {
@@ -139,7 +137,7 @@ func (b *body) make(t int32, m *indexMap) ir.Ref {
 	}
 	def := b.x.seg.Tensors[t].Def
 	if own, arg, ok := b.x.maps.inPiece(m, def); ok {
-		if b.owns(t) { // not the concatenations on the way, of which nothing is computed
+		if b.owns(t) { // an inner concatenation computes nothing, so only the written one is added
 			b.nodes.add(def)
 		}
 		return b.value(n.Args[arg].ID, own)
@@ -175,8 +173,7 @@ func (b *body) owns(t int32) bool {
 	return slices.ContainsFunc(b.g.roots, func(r root) bool { return r.tensor == t })
 }
 
-// rowOp makes the result of a row op, which is known only where its row is one
-// of the group's.
+// rowOp makes the result of a row op. It is known only if the op's row is a row of the group.
 func (b *body) rowOp(n *ir.Node, t int32, m *indexMap) ir.Ref {
 	if b.within || !b.g.rowsOf(b.x, n) || m != b.x.maps.row(b.x.seg.Tensors[t].Def) {
 		b.err = fmt.Errorf("%s: %w", n.Op, errOtherRows)
@@ -196,7 +193,7 @@ func (b *body) rowOp(n *ir.Node, t int32, m *indexMap) ir.Ref {
 	return b.call(n.Op, n.DT, imm, args...)
 }
 
-// apply makes an elementwise or creation op's value.
+// apply makes the value of an elementwise or creation op.
 func (b *body) apply(n *ir.Node, t int32, m *indexMap) ir.Ref {
 	var buf [5]ir.Ref
 	args := buf[:0]
@@ -214,7 +211,7 @@ func (b *body) apply(n *ir.Node, t int32, m *indexMap) ir.Ref {
 	return b.call(n.Op, n.DT, 0, args...)
 }
 
-// load reads memory, at an index where the map goes through a Gather.
+// load makes a load from memory, at an index if the map goes through a Gather.
 func (b *body) load(t int32, m *indexMap) ir.Ref {
 	dt, guard := b.x.seg.Tensors[t].DT, b.guard(m)
 	at := m.gathers()
@@ -228,8 +225,8 @@ func (b *body) load(t int32, m *indexMap) ir.Ref {
 	return b.emit(ir.LoadAt, dt, codegen.LoadAtImm(slot, n.Attr.Mode), index, guard)
 }
 
-// operand is the slot of an access. Tensors of one class have their elements
-// at the same positions, so index operands are told apart by class.
+// operand is the slot of an access; it adds the operand if it is new. Tensors of one class have
+// their elements at the same positions, so index operands are compared by class.
 func (b *body) operand(kind codegen.OperandKind, t int32, m *indexMap) int {
 	row := !b.within && b.x.isRow(b.g, m)
 	for i := range b.operands {
@@ -258,8 +255,8 @@ func (b *body) scalar(slot int32) ir.Ref {
 	return b.emit(ir.Scalar, b.x.seg.Scalars[slot].DT, uint64(len(b.scalars)-1))
 }
 
-// call makes the value of an op that the program called: where denormals are
-// flushed that is more than its instruction.
+// call makes the value of an op of the program. Where denormals are flushed, it emits more than one
+// instruction.
 func (b *body) call(op ir.Op, dt ir.DType, imm uint64, args ...ir.Ref) ir.Ref {
 	if !b.x.caps.Denormals.Computes(op) {
 		return b.emit(op, dt, imm, args...)

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// builder is one kind of kernel that groups grow into. grow makes the groups
-// that g and another could become with g's domain kept; none, with the reason,
-// where this kind of kernel cannot do the other's work.
+// builder is one kind of kernel that groups become. grow makes the groups that g and another group
+// could become in g's domain. If this kind of kernel cannot do the other's work, it returns none
+// and the reason.
 type builder struct {
 	grow func(x *explorer, g, other *group) ([]*group, string)
 }
@@ -19,8 +19,8 @@ const (
 	kindScatter
 )
 
-// builders is the table of kinds. It is filled in init because the functions
-// price groups, which point to their builder.
+// builders is the table of kinds. It is filled in init, because the functions price groups and
+// groups point to their builder.
 var builders [4]builder
 
 func init() {
@@ -32,7 +32,7 @@ func init() {
 
 func growElementwise(x *explorer, g, other *group) ([]*group, string) {
 	if other.over >= 0 {
-		return nil, "" // the domain of a row op is given: it grows, or nobody
+		return nil, "" // the domain of a row op is fixed: only its own builder can grow it
 	}
 	return x.growAlong(g, other, x.bridges(g, other))
 }
@@ -90,7 +90,7 @@ func (x *explorer) growAlong(g, other *group, bridges []*indexMap) ([]*group, st
 	return out, why
 }
 
-// unrelated names the reason for two domains that nothing maps onto another.
+// unrelated is the reason why nothing maps domain a onto domain b.
 func (x *explorer) unrelated(a, b int32) string {
 	if x.seg.Tensors[x.class.rep[a]].Shape.Equal(x.seg.Tensors[x.class.rep[b]].Shape) {
 		return reasonChance
@@ -98,17 +98,17 @@ func (x *explorer) unrelated(a, b int32) string {
 	return reasonShapes
 }
 
-// verdict is the best kernel that two groups could become, or why there is none.
+// verdict is the best kernel that two groups could become, or the reason why there is none.
 type verdict struct {
 	group  *group
 	saving float64 // seconds
 	why    string
-	slow   *group // with reasonSlower, the best that was predicted to be so
+	slow   *group // with reasonSlower: the best group, which was predicted to be slower
 }
 
 type pair struct{ a, b *group }
 
-// join judges two groups. It does not look at the others: see between.
+// join judges two groups, and caches the verdict. It ignores the other groups: see between.
 func (x *explorer) join(a, b *group) verdict {
 	key := pair{a, b}
 	if v, ok := x.verdicts[key]; ok {
@@ -150,13 +150,12 @@ func (x *explorer) judge(a, b *group) verdict {
 	return best
 }
 
-// aloneShare: groups that share no data become one kernel only where that
-// saves at least this part of their time. Less is not worth the registers and
-// memory streams that a large kernel of unrelated parts takes from each.
+// aloneShare: groups that share no data become one kernel only if that saves at least one part in
+// so many of their time. A smaller saving is not worth the registers and memory streams that each
+// group loses in a large kernel.
 const aloneShare = 10
 
-// mergeAll joins pairs of groups, the one that saves most first, until no pair
-// saves anything.
+// mergeAll joins pairs of groups, always the pair that saves most, until no pair saves time.
 func (x *explorer) mergeAll() {
 	for {
 		var best verdict
@@ -182,21 +181,20 @@ func (x *explorer) mergeAll() {
 	}
 }
 
-// near is how many groups further down the list of those that have something
-// in common a group is compared with. It keeps exploration from growing with
-// the square of the number of results.
+// near bounds how many groups a group is compared with, in each list of groups that touch one
+// tensor or have one domain. So the time of exploration does not grow with the square of the number
+// of results.
 const near = 4
 
-// nearPairs lists pairs of groups worth judging: near each other among those
-// that touch a tensor, or among those that have a domain. Pairs are in order
-// and may repeat.
+// nearPairs lists the pairs of groups worth judging: groups close to each other among those that
+// touch one tensor, or among those that have one domain. The pairs are sorted and distinct.
 func (x *explorer) nearPairs() [][2]int {
 	byTensor := grown(&x.touch[0], len(x.seg.Tensors))
 	byDomain := grown(&x.touch[1], len(x.class.rep))
 	var pairs [][2]int
 	touches := func(list *[]int, i int) {
 		if n := len(*list); n > 0 && (*list)[n-1] == i {
-			return // by several pieces
+			return // the group touches the tensor in several pieces
 		}
 		for _, j := range (*list)[max(0, len(*list)-near):] {
 			pairs = append(pairs, [2]int{j, i})
@@ -207,7 +205,7 @@ func (x *explorer) nearPairs() [][2]int {
 		x.eachTensor(g, func(t int32) { touches(&byTensor[t], i) })
 		touches(&byDomain[g.domain], i)
 	}
-	for _, g := range x.groups { // a segment has many more tensors than a part of it touches
+	for _, g := range x.groups { // clear only these lists: a part touches few of the segment's tensors
 		x.eachTensor(g, func(t int32) { byTensor[t] = byTensor[t][:0] })
 		byDomain[g.domain] = byDomain[g.domain][:0]
 	}
@@ -215,7 +213,7 @@ func (x *explorer) nearPairs() [][2]int {
 	return slices.Compact(pairs)
 }
 
-// grown is a list of at least n elements.
+// grown extends a list to at least n elements.
 func grown[T any](list *[]T, n int) []T {
 	if len(*list) < n {
 		*list = append(*list, make([]T, n-len(*list))...)
@@ -223,8 +221,8 @@ func grown[T any](list *[]T, n int) []T {
 	return *list
 }
 
-// mergeOnce is the cheap rule: one pass in program order, each group joining
-// the nearest earlier one it can.
+// mergeOnce is the cheap search: one pass in program order, in which each group joins the nearest
+// earlier group that it can join.
 func (x *explorer) mergeOnce() {
 	for j := 1; j < len(x.groups); j++ {
 		deps := x.dependencies()
@@ -239,7 +237,7 @@ func (x *explorer) mergeOnce() {
 	}
 }
 
-// replace puts g in the place of group i and takes group j out.
+// replace puts g in the place of group i and removes group j.
 func (x *explorer) replace(i, j int, g *group) {
 	groups := slices.Clone(x.groups)
 	groups[i] = g

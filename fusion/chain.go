@@ -9,15 +9,14 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Chain is a run of steps [From, To) that hand results to each other alone: a
-// contraction, what is done with its rows, and a contraction of that. Where
-// the sizes suit it they run tile by tile, and what they hand over is never
-// written to memory: see [runtime.Chain]. Each step computes what it computes
-// alone, in the same order.
+// Chain is a run of steps [From, To) that pass results only to each other: a contraction, a step on
+// its rows, and a contraction of that. Where the sizes suit, the steps run tile by tile, and the
+// passed results are never written to memory: see [runtime.Chain]. Each step computes the same
+// values, in the same order, as it does alone.
 type Chain struct{ From, To int }
 
-// chains finds runs of groups that may be chained and puts the groups of each
-// next to each other. Moving a group back to its only reader is always legal.
+// chains finds the runs of groups that may be chained, and moves the groups of each run next to
+// each other. A group may always move back to just before its only reader.
 func (x *explorer) chains() []Chain {
 	if x.opt.Mode != Best {
 		return nil
@@ -57,8 +56,8 @@ func (x *explorer) chains() []Chain {
 	return chains
 }
 
-// updates reports a group that may write over an operand which ends with the segment. In a
-// chain it could not: all of it is read until the last tile.
+// updates reports a group that may overwrite an operand that ends with the segment. In a chain it
+// could not overwrite it: the whole operand is read until the last tile.
 func (x *explorer) updates(g *group) bool {
 	for _, t := range x.price(g).reads {
 		if x.seg.Tensors[t].Life == segment.LifeInputDying && x.overwrites(g, t) {
@@ -68,8 +67,8 @@ func (x *explorer) updates(g *group) bool {
 	return false
 }
 
-// onlyReader is the group that alone reads what g writes, which nobody else
-// wants; nil if there is none.
+// onlyReader is the only group that reads the result of g; nil if there are other readers, or if
+// the result is needed after the segment.
 func (x *explorer) onlyReader(g *group) *group {
 	if len(g.roots) != 1 || g.roots[0].at.pieced() {
 		return nil
@@ -90,15 +89,15 @@ func (x *explorer) onlyReader(g *group) *group {
 	return reader
 }
 
-// A chain is worth it where what is handed over would not stay in a cache, and
-// where the side of each contraction that every tile reads anew does.
+// A chain is used if the passed results would not stay in a cache, and if the operand that every
+// tile of a contraction reads again does.
 const (
-	chainBytes = 1 << 20 // handed over in all, at least
-	chainSide  = 1 << 20 // of a contraction's operand per tile, at most
+	chainBytes = 1 << 20 // smallest total of the passed results
+	chainSide  = 1 << 20 // largest operand that a contraction reads in every tile
 )
 
-// chain turns the launches of a chain into one that runs tile by tile, and
-// reports whether their sizes allow it.
+// chain turns the launches of a chain into one launch that runs tile by tile. It reports whether
+// the sizes allow that.
 func (p *Plan) chain(c Chain, seg *segment.Segment, ls []runtime.Launch) bool {
 	steps, ls := p.Steps[c.From:c.To], ls[c.From:c.To]
 	lead := ls[0].Kept
@@ -120,8 +119,8 @@ func (p *Plan) chain(c Chain, seg *segment.Segment, ls []runtime.Launch) bool {
 	return false
 }
 
-// chained is the chain over that many leading dims, or nil. Local accesses are
-// marked only where it is not.
+// chained is the chain over the given number of leading dims, or nil. It marks accesses as local
+// only if the result is not nil.
 func chained(steps []Step, seg *segment.Segment, ls []runtime.Launch, lead int) *runtime.Chain {
 	points := int64(1)
 	for _, n := range ls[0].Dims[:lead] {
@@ -139,7 +138,7 @@ func chained(steps []Step, seg *segment.Segment, ls []runtime.Launch, lead int) 
 		bytes := int64(seg.Tensors[t].Shape.Elems()) * int64(seg.Tensors[t].DT.Size())
 		total += bytes
 		row := int64(seg.Tensors[t].Shape.Elems()) / points
-		number := len(rc.Local) // one memory for both where the step overwrites what it is handed
+		number := len(rc.Local) // shared with the step's input where the step overwrites it
 		if i == 0 || !overwrites(&steps[i], &ls[i], steps[i-1].written(), t) {
 			rc.Local = append(rc.Local, bytes/points)
 			number++
@@ -170,7 +169,7 @@ func chained(steps []Step, seg *segment.Segment, ls []runtime.Launch, lead int) 
 	return rc
 }
 
-// ChainOf gives the chain that step k is in, or k alone.
+// ChainOf is the range of the chain that has step k, or of step k alone.
 func (p *Plan) ChainOf(k int) (from, to int) {
 	for _, c := range p.Chains {
 		if c.From <= k && k < c.To {
@@ -186,7 +185,7 @@ func (p *Plan) InChain(k int) bool {
 	return to > from+1
 }
 
-// HandsOver reports a tensor that one step of a chain makes for the next alone.
+// HandsOver reports a tensor that one step of a chain passes to the next step only.
 func (p *Plan) HandsOver(tensor int) bool {
 	for _, c := range p.Chains {
 		for k := c.From; k < c.To-1; k++ {
@@ -198,7 +197,7 @@ func (p *Plan) HandsOver(tensor int) bool {
 	return false
 }
 
-// written is the tensor that a step of a chain hands on.
+// written is the tensor that a step of a chain passes on.
 func (s *Step) written() int {
 	for i, o := range s.Kernel.Operands {
 		if o.Kind == codegen.Output {
@@ -212,7 +211,7 @@ func (s *Step) contracts() bool {
 	return slices.ContainsFunc(s.Kernel.Body, func(in ir.Instr) bool { return in.Op == ir.Dot })
 }
 
-// overwrites reports that a step may write tensor out where it reads in.
+// overwrites reports that a step may write tensor out in the memory of tensor in.
 func overwrites(s *Step, l *runtime.Launch, in, out int) bool {
 	for _, p := range s.InPlace {
 		if s.Operands[p.In].Tensor == in && s.Operands[p.Out].Tensor == out && l.Args[p.In].Stride == l.Args[p.Out].Stride {
@@ -222,8 +221,8 @@ func overwrites(s *Step, l *runtime.Launch, in, out int) bool {
 	return false
 }
 
-// withinRows reports that an operand finds the elements of each point of the
-// leading dims in a run of row elements of its own, in the order of the points.
+// withinRows reports that an operand's elements for each point of the leading dims are a dense run
+// of row elements, and that the runs are in the order of the points.
 func withinRows(l *runtime.Launch, operand, lead int, row int64) bool {
 	a := &l.Args[operand]
 	if a.Offset != 0 || len(a.Stages) > 0 {
@@ -246,8 +245,8 @@ func withinRows(l *runtime.Launch, operand, lead int, row int64) bool {
 	return reach < row
 }
 
-// sideBytes is the size of the largest operand that one point of the outer
-// leading dims reads whole, tile after tile.
+// sideBytes is the size of the largest operand that every tile reads whole: one that does not move
+// along the last leading dim.
 func sideBytes(s *Step, l *runtime.Launch, lead int) int64 {
 	most := int64(0)
 	for o := range l.Args {

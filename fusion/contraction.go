@@ -5,18 +5,18 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// packings is how often an element of a contraction's operand is computed, at a
-// guess: once for each panel it is packed into.
+// packings is an estimate of how often each element of a contraction's operand is computed: once
+// for each panel that it is packed into.
 const packings = 2
 
-// contractionRuns counts the work of a contraction: two instructions for each
-// product, what makes the operands at the elements these have before they are
-// expanded, and what follows once per result.
+// contractionRuns counts the work of a contraction: two instructions for each product, the
+// instructions that compute the operands (once per element before broadcasting, times packings),
+// and the instructions after the contraction, once per result.
 func (x *explorer) contractionRuns(g *group, b *body, stores []codegen.Store) runs {
 	axes := axisMask(g.axes)
 	r := runs{}
-	along := make([]uint32, len(b.code)) // the dims a value depends on
-	after := make([]bool, len(b.code))   // it depends on the contraction
+	along := make([]uint32, len(b.code)) // the domain dims that each value depends on
+	after := make([]bool, len(b.code))   // true where a value depends on the contraction
 	for i, in := range b.code {
 		switch in.Op {
 		case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
@@ -44,7 +44,7 @@ func (x *explorer) contractionRuns(g *group, b *body, stores []codegen.Store) ru
 	return r
 }
 
-// points is the number of points along some dims of a class, at explored sizes.
+// points is the number of points along the given dims of a class, at explored sizes.
 func (x *explorer) points(class int32, dims uint32) int64 {
 	n := int64(1)
 	for d, v := range x.class.dims[class] {

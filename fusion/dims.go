@@ -5,18 +5,17 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// dimSet says which dims of a segment's tensors are equal in every segment of
-// the same relative form, not only in the one at hand. It is a union-find over
-// one variable per dim; each node contributes the predicates that are part of
-// its relative form (this operand dim equals that result dim, this one is 1).
+// dimSet says which dims of a segment's tensors are equal in every segment of the same relative
+// form, not only in this one. It is a union-find with one variable per dim. Each node adds the
+// facts that are part of its relative form (an operand dim equals a result dim, or is 1).
 type dimSet struct {
 	parent []int32
-	first  []int32 // variable of each tensor's dim 0
-	guards []Guard // what is taken to be equal though no predicate says so
+	first  []int32 // the variable of each tensor's dim 0
+	guards []Guard // equalities that are assumed and that the relative form does not say
 }
 
-// one is the variable of dims that are 1 by structure: an operand dim that
-// broadcasts, a reduced dim that is kept.
+// one is the variable of dims that are 1 by structure: an operand dim that broadcasts, or a reduced
+// dim that is kept.
 const one = 0
 
 func newDimSet(seg *segment.Segment) *dimSet {
@@ -44,8 +43,8 @@ func (d *dimSet) find(v int32) int32 {
 	return v
 }
 
-// union keeps the smaller variable as representative, so that "is 1" wins and
-// the outcome does not depend on the order of unions.
+// union joins two variables. The smaller one represents both, so "is 1" wins and the result does
+// not depend on the order of unions.
 func (d *dimSet) union(a, b int32) {
 	a, b = d.find(a), d.find(b)
 	if a > b {
@@ -54,7 +53,7 @@ func (d *dimSet) union(a, b int32) {
 	d.parent[b] = a
 }
 
-// relate adds what node n's relative form says about dims.
+// relate adds the facts about dims that node n's relative form says.
 func (d *dimSet) relate(seg *segment.Segment, n int) {
 	node := &seg.Nodes[n]
 	switch node.Op.Class() {
@@ -84,8 +83,8 @@ func (d *dimSet) relate(seg *segment.Segment, n int) {
 	}
 }
 
-// move relates the dims that a Pad or an Assign leaves as they are; that it
-// does so is a fact of the sizes.
+// move relates the dims that a Pad or an Assign does not change. That it does not change them is a
+// fact of the sizes, so each becomes a guard.
 func (d *dimSet) move(seg *segment.Segment, node *ir.Node, out int32) {
 	if node.Op == ir.Concat {
 		for _, a := range node.Args[:node.NArgs] {
@@ -106,7 +105,7 @@ func (d *dimSet) move(seg *segment.Segment, node *ir.Node, out int32) {
 	}
 }
 
-// but relates all dims but one.
+// but relates all dims except one.
 func (d *dimSet) but(seg *segment.Segment, axis int, arg, out int32) {
 	for i := range seg.Tensors[arg].Shape {
 		if i != axis {
@@ -115,8 +114,8 @@ func (d *dimSet) but(seg *segment.Segment, axis int, arg, out int32) {
 	}
 }
 
-// gather relates the dims of data, indices and result: along the axis those of
-// the last two, else all, where they do not broadcast.
+// gather relates the dims of data, indices and result. Along the axis it relates indices and
+// result, along the other dims all three where they do not broadcast.
 func (d *dimSet) gather(seg *segment.Segment, node *ir.Node, out int32) {
 	d.broadcast(seg, node.Args[1].ID, out)
 	data := node.Args[0].ID
@@ -190,8 +189,8 @@ func (d *dimSet) reduce(seg *segment.Segment, node *ir.Node, arg, out int32) {
 	}
 }
 
-// run adds that two runs of variables have equal products. Something follows
-// where at most one dim of each side is not 1 by structure.
+// run adds that two runs of variables have equal products. This says something only if at most one
+// dim of each run is not 1 by structure.
 func (d *dimSet) run(i0, i1, j0, j1 int32) {
 	free := func(from, to int32) (v int32, ok bool) {
 		n := 0
@@ -220,18 +219,17 @@ func has(axes []int, i int) bool {
 	return false
 }
 
-// classes numbers the shapes of a segment so that two tensors of one class
-// have equal shapes whatever the sizes. Some classes have no tensor: shapes
-// that index maps pass on their way.
+// classes numbers the shapes of a segment. Two tensors of one class have equal shapes at all sizes.
+// Some classes have no tensor: they are shapes within index maps.
 type classes struct {
-	of    []int32   // class of each tensor
-	dims  [][]int32 // dim representatives of each class
-	rep   []int32   // lowest tensor of each class, -1 where there is none
-	elems []int64   // at explored sizes
-	size  []int64   // of each dim representative, at explored sizes
+	of    []int32   // the class of each tensor
+	dims  [][]int32 // the dim representatives of each class
+	rep   []int32   // the lowest tensor of each class, -1 if it has none
+	elems []int64   // elements of each class, at explored sizes
+	size  []int64   // size of each dim representative, at explored sizes
 	known map[dimKey]int32
 
-	guards []Guard // that equal classes rest upon
+	guards []Guard // facts of the sizes that the classes rely on
 }
 
 type dimKey struct {
@@ -253,7 +251,7 @@ func newClasses(seg *segment.Segment, d *dimSet) *classes {
 	return c
 }
 
-// intern numbers a shape, which tensor t has (-1: none that is known).
+// intern is the number of a shape. t is a tensor of that shape, -1 if there is none.
 func (c *classes) intern(key dimKey, t int32) int32 {
 	if id, ok := c.known[key]; ok {
 		return id
@@ -270,7 +268,7 @@ func (c *classes) intern(key dimKey, t int32) int32 {
 	return id
 }
 
-// kept is a class with some dims made 1.
+// kept is a class with the given dims set to 1.
 func (c *classes) kept(class int32, axes []int) int32 {
 	key := c.key(class)
 	for _, a := range axes {
@@ -300,8 +298,8 @@ func (c *classes) key(class int32) dimKey {
 	return key
 }
 
-// broadcasts reports that a value of class to can be read at every point of
-// class from by broadcasting, whatever the sizes.
+// broadcasts reports that a value of class to can be read by broadcasting at every point of class
+// from, at all sizes.
 func (c *classes) broadcasts(from, to int32) bool {
 	f, t := c.dims[from], c.dims[to]
 	if len(t) > len(f) {

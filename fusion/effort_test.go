@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/internal/progen"
 )
 
-// A search that its bound ends gives the greedy plan, any other the best, and
-// which one it is depends on the segment only.
+// TestEffort checks that a search that reaches its bound gives the greedy plan, and any other
+// search the best plan. Which of the two it is depends on the segment only.
 func TestEffort(t *testing.T) {
 	caps := testCaps()
 	short, long := 0, 0
@@ -56,7 +56,7 @@ func TestEffort(t *testing.T) {
 	}
 }
 
-// A search ends when it is told to, at any moment.
+// TestStop checks that a search can be stopped at any of its questions.
 func TestStop(t *testing.T) {
 	seg := segmentOf(parseProgram(t, geluCustom))
 	asked := 0
@@ -75,7 +75,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A plan covers those that have all its guards.
+// TestCovers checks that a plan covers the plans that have all its guards.
 func TestCovers(t *testing.T) {
 	a, b := Guard{Scalar: true, A: 0, B: 1}, Guard{A: 2, B: 3}
 	for _, c := range []struct {

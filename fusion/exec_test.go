@@ -15,10 +15,9 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// execute runs a plan on host memory with the reference interpreter and
-// returns every written tensor, dense. Inputs are laid out as views says (nil:
-// dense); with reuse, outputs take over memory of tensors that end with the
-// step wherever the plan offers it.
+// execute runs a plan on host memory with the reference interpreter and returns every written
+// tensor, dense. views is the layout of the inputs (nil: dense). With reuse, outputs take over the
+// memory of tensors that end with the step, wherever the plan offers it.
 func execute(seg *segment.Segment, p *Plan, inputs [][]byte, views []View, reuse bool) (map[int][]byte, error) {
 	if err := p.Verify(seg); err != nil {
 		return nil, err
@@ -74,7 +73,7 @@ func execute(seg *segment.Segment, p *Plan, inputs [][]byte, views []View, reuse
 	return out, nil
 }
 
-// takeOver gives outputs of step i the memory of inputs whose last reader it is.
+// takeOver gives outputs of step i the memory of inputs that the step is the last to read.
 func takeOver(seg *segment.Segment, p *Plan, i int, mem [][]byte) {
 	pinned := map[int]bool{}
 	for _, a := range p.Aliases {
@@ -92,7 +91,7 @@ func takeOver(seg *segment.Segment, p *Plan, i int, mem [][]byte) {
 	}
 }
 
-// gather reads a view element by element.
+// gather copies a view's elements into dense memory.
 func gather(seg *segment.Segment, t int, data []byte, v *View) []byte {
 	size := seg.Tensors[t].DT.Size()
 	var out []byte
@@ -102,8 +101,7 @@ func gather(seg *segment.Segment, t int, data []byte, v *View) []byte {
 	return out
 }
 
-// eachElement calls f with the row-major number of every element and where a
-// view has it.
+// eachElement calls f with the row-major number of every element and its place in the view.
 func eachElement(shape ir.Shape, v *View, f func(i, at int)) {
 	a := runtime.Access{Offset: v.Offset, Stages: v.Stages}
 	for d := range shape {
@@ -123,9 +121,9 @@ func eachElement(shape ir.Shape, v *View, f func(i, at int)) {
 	}
 }
 
-// scatter puts inputs into memory as views of larger buffers: every third
-// element, the first dim innermost if reversed; and every second input through
-// a stage, of which half take even dims apart and have them lie the other way round.
+// scatter stores inputs as views of larger buffers. A view has every third element; if reversed,
+// its first dim is the innermost. Every second input goes through a stage. Half of these stages
+// split even dims in two and store the halves interleaved.
 func scatter(seg *segment.Segment, inputs [][]byte, reversed bool) ([][]byte, []View) {
 	views := make([]View, len(seg.Tensors))
 	var out [][]byte
@@ -155,7 +153,7 @@ func scatter(seg *segment.Segment, inputs [][]byte, reversed bool) ([][]byte, []
 	return out, views
 }
 
-// halved makes each even dim of a stage two, the inner of which takes the longer steps.
+// halved splits each even dim of a stage in two; the inner dim has the longer stride.
 func halved(s *runtime.Stage) {
 	var dims, stride []int64
 	for d, n := range s.Dims {
@@ -168,7 +166,7 @@ func halved(s *runtime.Stage) {
 	s.Dims, s.Stride = dims, stride
 }
 
-// randomInputs fills inputs with small numbers, specials among them.
+// randomInputs fills inputs with small numbers and some special values.
 func randomInputs(r *rand.Rand, p *ir.Graph) [][]byte {
 	specials := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), 1e-40, 3.4e38}
 	var out [][]byte
@@ -205,7 +203,7 @@ func bitsOf(dt ir.DType, v float64) uint64 {
 	return uint64(int64(v))
 }
 
-// compare runs a program as planned and by the oracle.
+// compare runs a program by its plan and compares the results with the oracle's.
 func compare(t *testing.T, p *ir.Graph, caps *runtime.Caps, opt Options) {
 	t.Helper()
 	seg := segmentOf(p)
@@ -213,7 +211,7 @@ func compare(t *testing.T, p *ir.Graph, caps *runtime.Caps, opt Options) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, p)
 	}
-	// Half of them as another process would read them.
+	// Half of the plans are read from their text, as another process does.
 	if len(p.Nodes)%2 == 0 {
 		again, err := ParsePlan(plan.String())
 		if err != nil {
@@ -230,7 +228,7 @@ func compare(t *testing.T, p *ir.Graph, caps *runtime.Caps, opt Options) {
 	checkPlan(t, p, seg, plan)
 }
 
-// checkPlan runs a plan for a program's segment and compares it with the oracle.
+// checkPlan runs a plan for a program's segment and compares the results with the oracle's.
 func checkPlan(t *testing.T, p *ir.Graph, seg *segment.Segment, plan *Plan) {
 	t.Helper()
 	for i := range plan.Steps {
@@ -261,8 +259,8 @@ func checkPlan(t *testing.T, p *ir.Graph, seg *segment.Segment, plan *Plan) {
 	}
 }
 
-// contraction checks that what drives contractions can take a kernel apart:
-// two phases that make operands, one that follows.
+// contraction checks that the code that runs contractions can split a kernel into its phases: at
+// most two phases that compute operands and one phase after the contraction.
 func contraction(t *testing.T, plan *Plan, k *codegen.Kernel) {
 	t.Helper()
 	if !slices.ContainsFunc(k.Body, func(in ir.Instr) bool { return in.Op == ir.Dot }) {
@@ -278,8 +276,7 @@ func contraction(t *testing.T, plan *Plan, k *codegen.Kernel) {
 	}
 }
 
-// differs is the first element with other bits, any NaN being any NaN; -1
-// where there is none.
+// differs is the first element with different bits, -1 if there is none. All NaNs are equal.
 func differs(want ir.Dense, got []byte) int {
 	if len(want.Data) != len(got) {
 		return 0

@@ -16,14 +16,13 @@ type Mode uint8
 const (
 	// Best searches for the fastest plan the model can predict.
 	Best Mode = iota
-	// Greedy makes one cheap pass, for streams whose segments never repeat.
+	// Greedy makes one cheap pass. It is for streams whose segments never repeat.
 	Greedy
-	// Unfused gives every op its own kernel, as an engine without fusion
-	// would; views are views in this mode too.
+	// Unfused gives every op its own kernel, as an engine without fusion does. Views stay views.
 	Unfused
 )
 
-// String names the mode.
+// String is the mode's name: "best", "greedy" or "unfused".
 func (m Mode) String() string {
 	switch m {
 	case Best:
@@ -34,30 +33,28 @@ func (m Mode) String() string {
 	return "unfused"
 }
 
-// Options are what Explore may be told. The zero value is the usual choice.
+// Options control Explore. The zero value is the usual choice.
 type Options struct {
 	Mode Mode
-	// Effort bounds the search for the best plan, in about the number of
-	// instructions looked at; 0 is no bound. Where it does not suffice, which
-	// depends on the segment only and not on the time that passes, the plan is
-	// the greedy one: Plan.Mode tells.
+	// Effort bounds the search for the best plan. Its unit is about one instruction looked at; 0 is
+	// no bound. If the search needs more, the plan is the greedy one, and Plan.Mode says Greedy.
+	// Whether that happens depends on the segment only, not on time.
 	Effort int
-	// Stop, where not nil, is asked now and then; true ends the search for the
-	// best plan with ErrStopped.
+	// Stop, if not nil, is called now and then. If it returns true, the search for the best plan
+	// ends with ErrStopped.
 	Stop func() bool
 
-	within int // nodes of a part, in tests; 0: partSize
+	within int // nodes of a part, set by tests; 0: partSize
 }
 
-// ErrStopped is the end of a search that Options.Stop asked for.
+// ErrStopped is returned by Explore when Options.Stop ended the search.
 var ErrStopped = errors.New("fusion: the search was stopped")
 
-// Explore groups the ops of a segment into kernels for a device. The plan
-// serves every segment of the same relative form that its guards admit. Equal
-// segments, caps and options give equal plans. A segment with an empty tensor
-// gets one kernel per op whatever the mode: a kernel over an empty domain would
-// not compute the results of other shapes that ride along. An error means that the segment
-// is malformed or holds an op the engine cannot express.
+// Explore groups the ops of a segment into kernels for a device. The plan serves every segment of
+// the same relative form that its guards admit. Equal segments, caps and options give equal plans.
+// A segment with an empty tensor gets one kernel per op in every mode: a kernel over an empty
+// domain would not compute the results of other shapes that were fused into it. Explore returns an
+// error if the segment is malformed or has an op that the engine cannot express.
 func Explore(seg *segment.Segment, caps *runtime.Caps, opt Options) (*Plan, error) {
 	return newExplorer(seg, caps, opt).explore()
 }
@@ -86,8 +83,7 @@ func (x *explorer) explore() (*Plan, error) {
 	return x.best()
 }
 
-// best searches for the best plan; where that takes too much effort the plan is
-// the greedy one.
+// best searches for the best plan. If the search takes too much effort, it returns the greedy plan.
 func (x *explorer) best() (*Plan, error) {
 	stored := slices.Clone(x.stored)
 	x.splitOver()
@@ -110,14 +106,14 @@ func (x *explorer) best() (*Plan, error) {
 	return x.plan()
 }
 
-// improve is the search for the best groups.
+// improve searches for the best groups.
 func (x *explorer) improve() {
 	x.mergeAll()
 	x.dropUnread()
 	x.writeShared()
 }
 
-// spend counts instructions that the search looked at.
+// spend counts instructions that the search looked at, and ends the search at its limits.
 func (x *explorer) spend(n int) {
 	if !x.search {
 		return
@@ -131,11 +127,10 @@ func (x *explorer) spend(n int) {
 	}
 }
 
-// over reports that nothing comes of the search any more.
+// over reports that the search has ended without a result.
 func (x *explorer) over() bool { return x.weary || x.stopped }
 
-// explorer holds one exploration: what is fixed (the graph, the device) and
-// the groups as they are so far.
+// explorer holds one exploration: the fixed facts (the graph, the device) and the current groups.
 type explorer struct {
 	*graph
 	caps     *runtime.Caps
@@ -143,19 +138,19 @@ type explorer struct {
 	model    model
 	weights  weights
 	stored   []bool // tensors that some group writes
-	wanted   []bool // those of them that must be in memory afterwards
+	wanted   []bool // of the stored ones, those that must be in memory afterwards
 	groups   []*group
 	verdicts map[pair]verdict
 	scratch  body
-	part     []int32 // the nodes that are looked at
-	partOf   []int32 // each node's; nil: the segment is one
+	part     []int32 // the nodes of the part that is being searched
+	partOf   []int32 // the part of each node; nil: the segment is one part
 	writer   []int
 	writes   []write
 	touch    [2][][]int // see nearPairs
-	sizes    []Size     // at which the choices made so far would be made again
+	sizes    []Size     // the sizes at which the same choices would be made again
 
-	values         int  // that were put into bodies, over all of them
-	search         bool // the search for the best plan is on
+	values         int  // number of values put into bodies, over all bodies
+	search         bool // true while the search for the best plan runs
 	spent          int
 	weary, stopped bool
 }
@@ -177,13 +172,13 @@ func newExplorer(seg *segment.Segment, caps *runtime.Caps, opt Options) *explore
 	return x
 }
 
-// begin finds what must be written, in memory afterwards or for who reads it.
+// begin finds the tensors that must be written: for use after the segment, or for other kernels.
 func (x *explorer) begin() {
 	x.chooseRoots(x.stored)
 	x.wanted = slices.Clone(x.stored)
 	for t := range x.wanted {
 		if x.isDear(int32(t)) && x.seg.Tensors[t].Life != segment.LifeWrite {
-			x.wanted[t] = false // unless a kernel reads it
+			x.wanted[t] = false // written only if a kernel reads it
 		}
 	}
 	for _, b := range x.alias {
@@ -193,7 +188,8 @@ func (x *explorer) begin() {
 	}
 }
 
-// eachRootOf starts from one group per tensor of these nodes that must be written.
+// eachRootOf makes the first groups: one for each of these nodes' results that must be written (or
+// one per piece of a concatenation).
 func (x *explorer) eachRootOf(nodes []int32) {
 	for _, n := range nodes {
 		if t := x.seg.Out[n]; x.stored[t] {
@@ -202,7 +198,7 @@ func (x *explorer) eachRootOf(nodes []int32) {
 	}
 }
 
-// eachAlone starts from one group per op that is not a view.
+// eachAlone makes one group per op that is not a view.
 func (x *explorer) eachAlone() {
 	for t := range x.stored {
 		x.stored[t] = x.needed[t] && x.node(int32(t)) != nil && !x.isView(int32(t))
@@ -213,7 +209,7 @@ func (x *explorer) eachAlone() {
 	}
 }
 
-// plan writes down the groups as steps.
+// plan puts the groups in order and turns them into steps.
 func (x *explorer) plan() (*Plan, error) {
 	if err := x.sort(); err != nil {
 		return nil, err
@@ -235,7 +231,7 @@ func (x *explorer) sort() error {
 	return nil
 }
 
-// written is the plan of the groups, which are in order.
+// written is the plan of the groups, which must be in the order in which they run.
 func (x *explorer) written() (*Plan, error) {
 	p := &Plan{Mode: x.opt.Mode, Aliases: x.aliases(), Chains: x.chains()}
 	p.addGuards(x.class.guards)
@@ -266,7 +262,7 @@ func (p *Plan) addGuards(gs []Guard) {
 	}
 }
 
-// saved is the predicted gain over one kernel per op.
+// saved is the predicted time saved over one kernel per op, in seconds.
 func (x *explorer) saved() float64 {
 	if x.opt.Mode == Unfused {
 		return 0
@@ -274,13 +270,13 @@ func (x *explorer) saved() float64 {
 	u := newExplorer(x.seg, x.caps, Options{Mode: Unfused})
 	u.eachAlone()
 	apart, now := u.total(), x.total()
-	if math.Abs(apart-now) < 1e-9*apart { // the same, summed in another order
+	if math.Abs(apart-now) < 1e-9*apart { // equal: only the order of the sum differs
 		return 0
 	}
 	return apart - now
 }
 
-// refusals says of pairs of steps that share data why they are two.
+// refusals lists, for pairs of steps that share data, why they are not one step.
 func (x *explorer) refusals() []Refusal {
 	if x.opt.Mode == Unfused {
 		return nil
@@ -304,8 +300,8 @@ func (x *explorer) refusals() []Refusal {
 	return rs
 }
 
-// common is the traffic two groups have in common: what one writes and the
-// other reads, and what both read, once.
+// common is the traffic, in bytes, that two groups share: tensors that one writes and the other
+// reads, and tensors that both read. Each tensor counts once.
 func (x *explorer) common(a, b *group) int64 {
 	var n int64
 	for _, t := range x.tensors(a) {
@@ -316,7 +312,7 @@ func (x *explorer) common(a, b *group) int64 {
 	return n
 }
 
-// eachTensor visits what a group reads and writes.
+// eachTensor visits the tensors that a group reads and writes.
 func (x *explorer) eachTensor(g *group, visit func(t int32)) {
 	for _, t := range x.price(g).reads {
 		visit(t)
@@ -326,7 +322,7 @@ func (x *explorer) eachTensor(g *group, visit func(t int32)) {
 	}
 }
 
-// tensors lists what a group reads and writes.
+// tensors lists the tensors that a group reads and writes.
 func (x *explorer) tensors(g *group) []int32 {
 	ts := slices.Clone(x.price(g).reads)
 	for _, r := range g.roots {
@@ -335,7 +331,7 @@ func (x *explorer) tensors(g *group) []int32 {
 	return ts
 }
 
-// traffic is how many elements of a tensor a group moves at most.
+// traffic is the largest number of elements of t that a group moves.
 func (x *explorer) traffic(g *group, t int32) int64 {
 	n := int64(0)
 	for _, p := range x.price(g).touched {

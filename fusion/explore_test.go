@@ -22,8 +22,8 @@ func mustExplore(t *testing.T, text string, m Mode) (*segment.Segment, *Plan) {
 	return seg, p
 }
 
-// TestGeluCustom: the erf written out in public ops, evaluated on x and -x,
-// is one kernel that does the work of one erf.
+// TestGeluCustom: erf written out in public ops, and evaluated on x and -x, becomes one kernel that
+// does the work of one erf.
 func TestGeluCustom(t *testing.T) {
 	seg, p := mustExplore(t, geluCustom, Best)
 	if len(p.Steps) != 1 {
@@ -50,8 +50,7 @@ func TestGeluCustom(t *testing.T) {
 	}
 }
 
-// TestScalarsStayFree: scalars that differ between steps of a loop are no part
-// of a plan.
+// TestScalarsStayFree: a plan does not depend on scalars that differ between the steps of a loop.
 func TestScalarsStayFree(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("%0 = input : float32(1000)\n")
@@ -65,8 +64,7 @@ func TestScalarsStayFree(t *testing.T) {
 	}
 }
 
-// TestLongChains: limits hold whatever the length, and nothing is written that
-// need not be.
+// TestLongChains: kernels keep to the limits at every length, and no value is written without need.
 func TestLongChains(t *testing.T) {
 	for _, n := range []int{1, 63, 64, 65, 200} {
 		var b strings.Builder
@@ -91,8 +89,7 @@ func TestLongChains(t *testing.T) {
 	}
 }
 
-// TestLimits: no kernel of a random plan exceeds what the device takes, one
-// op alone excepted.
+// TestLimits: no kernel of a random plan exceeds the device's limits, except a kernel of one op.
 func TestLimits(t *testing.T) {
 	for name, set := range map[string]func(c *runtime.Caps){
 		"operands":     func(c *runtime.Caps) { c.MaxOperands = 4 },
@@ -141,7 +138,7 @@ func ops(seg *segment.Segment, s *Step) int {
 	return n
 }
 
-// TestDeterministic: the same segment gives the same plan.
+// TestDeterministic: equal segments get equal plans.
 func TestDeterministic(t *testing.T) {
 	for seed := range uint64(100) {
 		first := ""
@@ -159,8 +156,8 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// TestNeverWorse: by its own measure no plan is slower than op by op, and the
-// search no worse than the cheap rule.
+// TestNeverWorse: by the model's own times, no plan is slower than one kernel per op, and the best
+// plan is not slower than the greedy one.
 func TestNeverWorse(t *testing.T) {
 	for seed := range uint64(300) {
 		seg := segmentOf(randomProgram(seed))
@@ -224,8 +221,7 @@ func TestEmpty(t *testing.T) {
 	checkPlan(t, prog, seg, p)
 }
 
-// TestMisfit: shapes of another relative form are an error, not an access out
-// of bounds.
+// TestMisfit: shapes of another relative form give an error, not an access out of bounds.
 func TestMisfit(t *testing.T) {
 	_, p := mustExplore(t, "%0 = input : float32(3,4)\n%1 = input : float32(4)\n%2 = add %0 %1 : float32(3,4)\noutput %2\n", Best)
 	other := segmentOf(parseProgram(t, "%0 = input : float32(3,1)\n%1 = input : float32(4)\n%2 = add %0 %1 : float32(3,4)\noutput %2\n"))
@@ -283,8 +279,7 @@ func TestExploreErrors(t *testing.T) {
 	}
 }
 
-// TestNoFigures: a device that tells nothing of its speed and limits gets
-// plans all the same.
+// TestNoFigures: a device that gives no speeds and no limits gets plans, too.
 func TestNoFigures(t *testing.T) {
 	prog := parseProgram(t, "%0 = input : float32(4,6)\n%1 = exp %0 : float32(4,6)\n%2 = sum %1 axes=1 : float32(4)\noutput %2\n")
 	seg := segmentOf(prog)
@@ -298,9 +293,9 @@ func TestNoFigures(t *testing.T) {
 	checkPlan(t, prog, seg, p)
 }
 
-// As in sums by halves every stage reads two places of the one before, so
-// that values seen from the last stage double with each. Exploring them ends all the same, in
-// kernels that keep to the device's limits.
+// TestHalvesEnd: every stage reads two places of the stage before, as sums by halves do. So the
+// number of values, counted from the last stage, doubles with each stage. Exploring such a program
+// still ends, and its kernels keep to the device's limits.
 func TestHalvesEnd(t *testing.T) {
 	const stages = 40
 	seg := &segment.Segment{Tensors: []segment.Tensor{{DT: ir.Int32, Shape: ir.Shape{stages + 1}, Def: -1, Life: segment.LifeInput}}}

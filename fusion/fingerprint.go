@@ -10,23 +10,23 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Version is of all that decides what a plan looks like and what it means:
-// this package, the form of kernels and how plans are bound. The digest is of
-// the golden files and kept by a test, so whatever changes a plan there changes
-// it; epoch is raised by hand for changes that no golden file shows.
+// Version covers everything that decides how a plan looks and what it means: this package, the form
+// of kernels, and the binding of plans. digest is the digest of the golden files. A test checks it,
+// so a change that the golden files show changes the version. Raise epoch by hand for changes that
+// no golden file shows.
 const (
 	epoch  = 6
 	digest = 0xe7b67ef7ffa9a56e
 )
 
-// Version names the version of plans that this program makes and understands.
+// Version names the version of the plans that this program makes and understands.
 func Version() string { return fmt.Sprintf("%d.%016x", epoch, uint64(digest)) }
 
-// Fingerprint stands for everything besides the segment that a plan depends on:
-// Version, what Explore reads of a device's caps, and its mode. What the ops of
-// the segment mean is in the segment's form. It is one line, name=value with spaces between.
-// Plans of equal fingerprints may stand in for each other, in any process and
-// on any machine; [Unfit] says whether those of another one may, too.
+// Fingerprint stands for everything that a plan depends on besides the segment: Version, the fields
+// of a device's caps that Explore reads, and the mode. The segment's form covers the meaning of its
+// ops. A fingerprint is one line of name=value pairs with spaces between. Plans of equal
+// fingerprints may replace each other, in any process and on any machine. [Unfit] says whether
+// plans of another fingerprint may be used, too.
 func Fingerprint(caps *runtime.Caps, mode Mode) string {
 	text := fmt.Sprintf("fusion=%s device=%s mode=%s elem=%s bandwidth=%g launch=%g op=%g operands=%d slots=%d scalars=%d body=%d rowops=%d bindings=%d",
 		Version(), caps.Name, mode, elemSizes(caps), caps.Bandwidth, caps.LaunchCost, caps.OpCost,
@@ -40,9 +40,8 @@ func Fingerprint(caps *runtime.Caps, mode Mode) string {
 	return text
 }
 
-// elemSizes names the dtypes whose elements a device holds in more bytes than Go
-// does, with how many, so that a dtype that is added changes nothing where it is
-// not one of them.
+// elemSizes lists the dtypes whose elements the device stores in other sizes than Go does, with the
+// sizes. So a new dtype changes no fingerprint where its size is Go's.
 func elemSizes(caps *runtime.Caps) string {
 	var list []string
 	for d, n := range caps.ElemSize {
@@ -57,8 +56,8 @@ func elemSizes(caps *runtime.Caps) string {
 	return strings.Join(list, ",")
 }
 
-// FingerprintField is a value of a fingerprint, such as that of "device"; "" if
-// it has none of that name.
+// FingerprintField is the value of a field of a fingerprint, such as "device"; "" if there is no
+// such field.
 func FingerprintField(fingerprint, name string) string {
 	for word := range strings.FieldsSeq(fingerprint) {
 		if value, ok := strings.CutPrefix(word, name+"="); ok {
@@ -68,9 +67,9 @@ func FingerprintField(fingerprint, name string) string {
 	return ""
 }
 
-// printFields are the fields of a fingerprint with what is to be said of plans
-// that differ in one: first theirs, then that of here. A kernel that respects
-// a lower limit respects a higher one.
+// printFields lists the fields of a fingerprint, each with the message for plans that differ in it:
+// first the plans' value, then this device's. A kernel that keeps a lower limit also keeps a higher
+// one.
 var printFields = []struct {
 	name, why string
 	fits      func(theirs, here string) bool
@@ -91,7 +90,7 @@ var printFields = []struct {
 	{"bindings", "kernels of up to %s operands and results of row ops, here %s", atMost},
 }
 
-// ofProgram is how many of the fields are the same for all devices of a program.
+// ofProgram is the number of fields that are the same for all devices of a program.
 const ofProgram = 1
 
 func equal(a, b string) bool { return a == b }
@@ -99,15 +98,15 @@ func equal(a, b string) bool { return a == b }
 func atMost(theirs, here string) bool {
 	a, errA := strconv.Atoi(theirs)
 	b, errB := strconv.Atoi(here)
-	return errA == nil && errB == nil && (b == 0 || a != 0 && a <= b) // 0 is no limit
+	return errA == nil && errB == nil && (b == 0 || a != 0 && a <= b) // 0: no limit
 }
 
-// Unfit says why plans that have one fingerprint are of no use where the other
-// holds; "" if they are of use.
+// Unfit says why plans of fingerprint theirs cannot be used where the fingerprint is here; "" if
+// they can.
 func Unfit(theirs, here string) string { return unfit(len(printFields), theirs, here) }
 
-// Foreign is Unfit for what no device of this program can use: plans that are
-// of another version.
+// Foreign says why no device of this program can use plans of fingerprint theirs, which are of
+// another version; "" if their version is this program's.
 func Foreign(theirs string) string {
 	return unfit(ofProgram, theirs, "fusion="+Version())
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestDigest: plans of golden files that changed make all plans that are
-// remembered anywhere those of another version. With -update the digest is
-// rewritten, as the golden files are.
+// TestDigest: the digest in fingerprint.go is that of the golden files. So a change of golden plans
+// changes the version, and stored plans become plans of another version. With -update the test
+// rewrites the digest.
 func TestDigest(t *testing.T) {
 	h := xxhash.New()
 	for _, pattern := range []string{"testdata/plans/*.txt", "testdata/layouts/*.txt"} {
@@ -50,8 +50,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// A fingerprint tells apart what plans depend on and nothing else, and what it
-// tells apart is named.
+// TestFingerprint checks that the fingerprint changes with everything that a plan depends on, and
+// with nothing else, and that Unfit names the difference.
 func TestFingerprint(t *testing.T) {
 	base := *testCaps()
 	other := base
@@ -65,7 +65,7 @@ func TestFingerprint(t *testing.T) {
 	}
 	seen := map[string]bool{here: true}
 	for _, c := range []struct {
-		why    string // "": plans of such a device do
+		why    string // "": plans of such a device can be used
 		change func(c *runtime.Caps)
 	}{
 		{"device", func(c *runtime.Caps) { c.Name += "x" }},
@@ -75,7 +75,7 @@ func TestFingerprint(t *testing.T) {
 		{"scalars", func(c *runtime.Caps) { c.MaxScalars++ }},
 		{"", func(c *runtime.Caps) { c.MaxScalars-- }},
 		{"positions alone", func(c *runtime.Caps) { c.MaxSlots++ }},
-		{"positions alone", func(c *runtime.Caps) { c.MaxSlots = 0 }}, // any number
+		{"positions alone", func(c *runtime.Caps) { c.MaxSlots = 0 }}, // 0: no limit
 		{"", func(c *runtime.Caps) { c.MaxSlots-- }},
 		{"row ops in one phase", func(c *runtime.Caps) { c.MaxRowOps++ }},
 		{"", func(c *runtime.Caps) { c.MaxRowOps-- }},

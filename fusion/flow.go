@@ -7,24 +7,24 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// flow is where the tensors of a long segment are made and read. Its order is that of
-// the program, but for what is only made to be written, such as an update of a weight
-// behind all derivatives: that comes right behind the last of what it is made from, so
-// that they may share a kernel and nothing waits in memory for it.
+// flow says where the tensors of a long segment are made and read. Its order is that of the
+// program, with one exception: a node whose result is only written, such as an update of a weight
+// after all derivatives, comes right after the last of its operands. Then the two may share a
+// kernel, and no operand has to wait in memory.
 type flow struct {
 	*explorer
-	order []int32 // needed nodes
-	place []int32 // of each node in order, -1 where it is not
-	last  []int32 // place of the node that reads a tensor last, itself or as a view; -1 for none
-	uses  []int32 // later parts in which such nodes are
-	work  []int   // lowered instructions from leaves to a tensor
+	order []int32 // the needed nodes
+	place []int32 // place of each node in order, -1 where the node is not needed
+	last  []int32 // for each tensor, the place of the last node that reads it, itself or as a view; -1: none
+	uses  []int32 // for each tensor, the number of later parts that read it
+	work  []int   // for each tensor, the lowered instructions from its leaves to it
 	from  [][]int32
 }
 
-// maxLeaves is from how many tensors in memory a value may be made again.
+// maxLeaves is the largest number of tensors in memory from which a value may be recomputed.
 const maxLeaves = 4
 
-// dear is the work of what is not done again.
+// dear is the work of a value that must not be recomputed.
 const dear = 1 << 20
 
 func (x *explorer) newFlow() *flow {
@@ -42,7 +42,7 @@ func (x *explorer) newFlow() *flow {
 	return f
 }
 
-// sort finds the order.
+// sort computes order and place.
 func (f *flow) sort() {
 	s := sorter{flow: f, final: f.finals(), free: make([]bool, len(f.seg.Nodes)), readers: make([][]int32, len(f.seg.Tensors))}
 	f.place = slices.Repeat([]int32{-1}, len(f.seg.Nodes))
@@ -67,11 +67,11 @@ func (f *flow) sort() {
 type sorter struct {
 	*flow
 	final   []bool
-	free    []bool    // final, and made of inputs
-	readers [][]int32 // of each tensor
+	free    []bool    // final, and computed from inputs and other free nodes only
+	readers [][]int32 // the nodes that read each tensor
 }
 
-// put places a node whose operands are placed, and what is only to be written behind it.
+// put places a node whose operands are placed, and after it the final nodes that are ready then.
 func (s *sorter) put(n int32) {
 	s.place[n] = int32(len(s.order))
 	s.order = append(s.order, n)
@@ -90,8 +90,8 @@ func (s *sorter) put(n int32) {
 	})
 }
 
-// ready reports a node whose operands are placed, or free. What may
-// write over an input comes behind the others that read it.
+// ready reports a node whose operands are placed or free. A node that may overwrite an input must
+// come after the other nodes that read the input.
 func (s *sorter) ready(n int32) bool {
 	ok := true
 	s.eachArg(n, func(a int32) {
@@ -107,7 +107,7 @@ func (s *sorter) ready(n int32) bool {
 	return ok
 }
 
-// putWith places a node that is ready behind those of its operands that are not placed.
+// putWith places a ready node after those of its operands that are not placed yet.
 func (s *sorter) putWith(n int32) {
 	s.eachArg(n, func(a int32) {
 		if d := s.seg.Tensors[a].Def; d >= 0 && s.place[d] < 0 {
@@ -119,9 +119,9 @@ func (s *sorter) putWith(n int32) {
 	}
 }
 
-// finals are the nodes of which nothing but what is written is made, element by element.
+// finals marks the elementwise nodes whose results are read by no node except other final ones.
 func (f *flow) finals() []bool {
-	read := make([]bool, len(f.seg.Tensors)) // by others
+	read := make([]bool, len(f.seg.Tensors)) // read by a node that is not final
 	final := make([]bool, len(f.seg.Nodes))
 	for n := len(f.seg.Nodes) - 1; n >= 0; n-- {
 		t := f.seg.Out[n]
@@ -136,8 +136,8 @@ func (f *flow) finals() []bool {
 	return final
 }
 
-// eachRead visits the operands of a node, with the place at which they are read last by
-// it: views are read where what is made of them is.
+// eachRead visits the operands of a node, each with the place of its last read through this node. A
+// view is read where the last node that uses it is.
 func (f *flow) eachRead(n int32, visit func(a, at int32)) {
 	out, at := f.seg.Out[n], f.place[n]
 	if f.isView(out) && !f.stored[out] && f.alias[out] < 0 {
@@ -148,11 +148,11 @@ func (f *flow) eachRead(n int32, visit func(a, at int32)) {
 	f.eachArg(n, func(a int32) { visit(a, at) })
 }
 
-// bytes of a tensor's elements.
+// bytes is the size of a tensor's elements.
 func (f *flow) bytes(t int32) int64 { return f.elems(t) * f.elemSize(f.seg.Tensors[t].DT) }
 
-// parts cuts the order where the fewest bytes of what a part makes are read behind it. It
-// numbers the parts, by node.
+// parts cuts the order at the places where the fewest bytes that a part makes are read after it. It
+// returns the number of the part of each node; -1 for nodes that are not needed.
 func (f *flow) parts() []int32 {
 	partOf := slices.Repeat([]int32{-1}, len(f.seg.Nodes))
 	end := len(f.order)
@@ -171,7 +171,7 @@ func (f *flow) cut(from, end int) int {
 	if end-from <= size {
 		return end
 	}
-	crossing := make([]int64, size+1) // bytes, by nodes from the beginning of the part
+	crossing := make([]int64, size+1) // bytes that cross each place, counted from the beginning of the part
 	for i, n := range f.order[from : from+size] {
 		t := f.seg.Out[n]
 		if behind := int(f.last[t]) - from; behind > i && !f.isView(t) {
@@ -184,7 +184,7 @@ func (f *flow) cut(from, end int) int {
 	for i := 1; i <= size; i++ {
 		crossing[i] += crossing[i-1]
 	}
-	to := min(size, end-from-size/2) // enough is left for the next one
+	to := min(size, end-from-size/2) // leaves enough nodes for the next part
 	for at := to - 1; at >= max(1, size/2); at-- {
 		if crossing[at] < crossing[to] {
 			to = at
@@ -193,7 +193,7 @@ func (f *flow) cut(from, end int) int {
 	return from + to
 }
 
-// partAt is the part that begins at a place.
+// partAt is the part that begins at a place of the order.
 func (f *flow) partAt(from int) []int32 {
 	to := from
 	for to < len(f.order) && f.partOf[f.order[to]] == f.partOf[f.order[from]] {
@@ -202,7 +202,7 @@ func (f *flow) partAt(from int) []int32 {
 	return f.order[from:to]
 }
 
-// countUses finds in how many parts behind its own a tensor is read.
+// countUses counts the later parts that read each tensor.
 func (f *flow) countUses() {
 	seen := slices.Repeat([]int32{-1}, len(f.seg.Tensors))
 	for i := len(f.order) - 1; i >= 0; i-- {
@@ -219,8 +219,8 @@ func (f *flow) countUses() {
 	}
 }
 
-// keep has the part write what later parts read, unless they do better to make it again.
-// Of what they make it again from, the part writes what it makes.
+// keep marks the results that the part must write because later parts read them. Where later parts
+// recompute a result instead, the part must write those leaves of it that the part computes.
 func (f *flow) keep() {
 	for _, n := range f.part {
 		t := f.seg.Out[n]
@@ -241,7 +241,8 @@ func (f *flow) keep() {
 	}
 }
 
-// trace finds what a value is made of in memory, and by how much work.
+// trace finds the leaves of a value, which are the tensors in memory that it is computed from, and
+// the work from them to the value.
 func (f *flow) trace(n, t int32) {
 	node := &f.seg.Nodes[n]
 	switch node.Op.Class() {
@@ -268,7 +269,8 @@ func (f *flow) trace(n, t int32) {
 	}
 }
 
-// again reports that the parts which read a value rather make it again.
+// again reports that recomputing a value in the later parts is predicted to be faster than writing
+// and reading it.
 func (f *flow) again(t int32) bool {
 	if f.work[t] >= dear {
 		return false

@@ -2,18 +2,18 @@ package fusion
 
 import "github.com/millrace-go/millrace/ir"
 
-// reach is what becomes of the axis that indices point along on the way from a
-// Gather's data down to what that is made of.
+// reach says what happens to the axis that indices select along, on the way from a Gather's data
+// down to the tensors in memory that the data is made from.
 type reach uint8
 
 const (
-	reachNone   reach = iota // the axis is left out: no element depends on the index
-	reachMemory              // something in memory is read at the index
-	reachBroken              // an index cannot go this way
+	reachNone   reach = iota // the axis is dropped: no element depends on the index
+	reachMemory              // a tensor in memory is read at the index
+	reachBroken              // the index cannot be followed
 )
 
-// looked is the set of tensors that are read at indices and that must be in
-// memory as they are: computed at an index they cannot be.
+// looked is the set of tensors that are read at indices and cannot be computed at an index: they
+// must be in memory.
 func (g *graph) looked() []bool {
 	must := make([]bool, len(g.seg.Tensors))
 	for i := range g.seg.Nodes {
@@ -22,9 +22,8 @@ func (g *graph) looked() []bool {
 			continue
 		}
 		data := n.Args[0].ID
-		// Where the index is out of range the data's elements must be asked, and
-		// a dropped one is 0 itself, whatever would have been made of it. What is
-		// scattered into is changed in memory.
+		// IndexDrop gives 0 for an index out of range, whatever ops are applied to the data, so
+		// only views may be crossed. The tensor that is scattered into is changed in memory.
 		plain := n.Op == ir.Scatter || n.Attr.Mode == ir.IndexDrop
 		if g.reach(data, n.Attr.Axes[0], plain) != reachMemory {
 			must[data] = g.node(data) != nil
@@ -33,7 +32,7 @@ func (g *graph) looked() []bool {
 	return must
 }
 
-// reach follows the axis. With plain only views are crossed.
+// reach follows the axis from t. If plain, it crosses only views and reductions over no axes.
 func (g *graph) reach(t int32, axis int, plain bool) reach {
 	n := g.node(t)
 	if n == nil || g.isRowOp(t) {
@@ -63,7 +62,7 @@ func (g *graph) reach(t int32, axis int, plain bool) reach {
 	return reachBroken
 }
 
-// reachBroadcast goes on to an operand that broadcasts to a shape.
+// reachBroadcast follows the axis to an operand that is broadcast to a shape.
 func (g *graph) reachBroadcast(t int32, to ir.Shape, axis int, plain bool) reach {
 	s := g.seg.Tensors[t].Shape
 	if axis -= len(to) - len(s); axis < 0 || g.class.dims[g.class.of[t]][axis] == one {

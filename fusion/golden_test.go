@@ -10,8 +10,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestGolden holds programs and their plans, and runs those that are small.
-// Arguments such as operands=4 are limits of the device; stretch=3 is its cost in ns.
+// TestGolden compares the plans of programs with golden files, and runs the programs that are
+// small. Arguments such as operands=4 are limits of the device; stretch=3 is its stretch cost in
+// ns.
 func TestGolden(t *testing.T) {
 	explore := func(m Mode) golden.Handler {
 		return func(t *testing.T, c *golden.Case) string {
@@ -24,7 +25,7 @@ func TestGolden(t *testing.T) {
 			if prog.Types()[0].Shape.Elems() <= 10000 {
 				checkPlan(t, prog, seg, p)
 			}
-			p.Score = 0 // moves with the length of expansions
+			p.Score = 0 // changes with the length of expansions
 			return p.String()
 		}
 	}
@@ -59,7 +60,7 @@ func limited(t *testing.T, args []string) *runtime.Caps {
 	return caps
 }
 
-// TestLayouts holds programs and how their kernels and views are laid out.
+// TestLayouts compares the layouts of programs' kernels and views with golden files.
 func TestLayouts(t *testing.T) {
 	golden.Run(t, "testdata/layouts", map[string]golden.Handler{
 		"layout": func(t *testing.T, c *golden.Case) string {

@@ -7,16 +7,16 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// graph is a segment's data flow with what does not change while groups form:
-// which tensors must be in memory, and which are only views of those.
+// graph is a segment's data flow. It holds facts that do not change while groups form: which
+// tensors must be in memory, and which are only views of those.
 type graph struct {
 	seg    *segment.Segment
 	class  *classes
 	maps   *mapSet
-	needed []bool // tensors that some written tensor is made from, itself included
+	needed []bool // tensors that some written tensor depends on, and the written tensors
 	roots  []int32
-	// alias holds, for a written tensor that is only a view, the tensor it is
-	// a view of; -1 for the others.
+	// alias holds, for a written tensor that is only a view, the tensor that it views; -1 for the
+	// others.
 	alias []int32
 	look  []bool // see looked
 
@@ -56,7 +56,7 @@ func (g *graph) need(t int32) {
 	}
 }
 
-// node is what makes t; nil for an input.
+// node is the node that computes t; nil for an input.
 func (g *graph) node(t int32) *ir.Node {
 	if d := g.seg.Tensors[t].Def; d >= 0 {
 		return &g.seg.Nodes[d]
@@ -64,7 +64,7 @@ func (g *graph) node(t int32) *ir.Node {
 	return nil
 }
 
-// eachArg visits the tensors that a node is made from.
+// eachArg visits the tensor operands of a node.
 func (g *graph) eachArg(n int32, visit func(a int32)) {
 	node := &g.seg.Nodes[n]
 	for _, a := range node.Args[:node.NArgs] {
@@ -79,27 +79,27 @@ func (g *graph) isView(t int32) bool {
 	return n != nil && n.Op.Class() == ir.ClassView
 }
 
-// isRowOp reports a result of a row op. Over no axes there is nothing to fold:
-// the result is the operand, unless it is a position or a product.
+// isRowOp reports the result of a row op. A fold over no axes is no row op: its result is its
+// operand, unless the result is a position or a product.
 func (g *graph) isRowOp(t int32) bool {
 	n := g.node(t)
 	return n != nil && n.Op.Info().RowOp && !g.folds1(n)
 }
 
-// folds1 reports a reduction that gives back what it is given: one that flushes
-// denormals does not.
+// folds1 reports a reduction whose result is its operand. A reduction that flushes denormals is
+// none.
 func (g *graph) folds1(n *ir.Node) bool {
 	info := n.Op.Info()
 	return info.Class == ir.ClassReduce && len(n.Attr.Axes) == 0 && info.Arity == 1 && !info.Position &&
 		!(g.denormals.Computes(n.Op) && g.denormals.Flushes(n.DT))
 }
 
-// isDear reports a result too dear to be computed twice.
+// isDear reports a result that is too costly to compute twice.
 func (g *graph) isDear(t int32) bool {
 	return g.isRowOp(t)
 }
 
-// base goes down through views to what t's elements are elements of.
+// base is the tensor that t is a view of, through all views; t itself where it is no view.
 func (g *graph) base(t int32) int32 {
 	for g.isView(t) {
 		t = g.node(t).Args[0].ID
@@ -109,7 +109,8 @@ func (g *graph) base(t int32) int32 {
 
 func (g *graph) elems(t int32) int64 { return int64(g.seg.Tensors[t].Shape.Elems()) }
 
-// memory is how many elements of t there are in memory.
+// memory is the number of elements that t has in memory: fewer than its shape has for an input
+// with broadcast dims.
 func (g *graph) memory(t int32) int64 {
 	if n := g.seg.Tensors[t].Memory; n > 0 {
 		return n
@@ -117,10 +118,9 @@ func (g *graph) memory(t int32) int64 {
 	return g.elems(t)
 }
 
-// chooseRoots decides what steps write. A written tensor that is a view of an
-// input, or of something written anyway, is an alias. A view of something
-// nobody wants written is stored itself, unless writing what it views is no
-// dearer and serves several views (or a broadcast) at once.
+// chooseRoots decides which tensors the steps write. A written tensor that is a view of an input,
+// or of another stored tensor, becomes an alias. A view of a tensor that need not be written is
+// stored itself, unless storing its base costs no more and serves several views (or a broadcast).
 func (g *graph) chooseRoots(stored []bool) {
 	n := len(g.seg.Tensors)
 	views := make([]int64, n) // elements of the written views of each tensor
@@ -166,7 +166,7 @@ func (g *graph) chooseRoots(stored []bool) {
 	}
 }
 
-// aliases lists the written tensors that are metadata only.
+// aliases lists the written tensors that need no kernel: they are views.
 func (g *graph) aliases() []Alias {
 	var as []Alias
 	for t, b := range g.alias {
@@ -182,7 +182,7 @@ func (g *graph) aliases() []Alias {
 	return as
 }
 
-// empty reports a tensor without elements.
+// empty reports a segment that has a tensor without elements.
 func (g *graph) empty() bool {
 	for t := range g.seg.Tensors {
 		if g.elems(int32(t)) == 0 {
@@ -192,7 +192,7 @@ func (g *graph) empty() bool {
 	return false
 }
 
-// check reports what no plan could be made of.
+// check reports the first reason why the segment can have no plan.
 func (g *graph) check() error {
 	for i := range g.seg.Nodes {
 		n := &g.seg.Nodes[i]

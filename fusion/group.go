@@ -7,44 +7,44 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// root is a tensor that a group writes: from a point of the group's domain, at
-// leads to its element.
+// root is a tensor that a group writes. Map at leads from a point of the group's domain to the
+// tensor's element.
 type root struct {
 	tensor int32
 	at     *indexMap
-	total  bool // a fold of all points of the domain
+	total  bool // the tensor is a fold of all points of the domain
 }
 
-// group is a kernel to be. It computes its roots from memory: from inputs and
-// from what other groups write, never from what only they hold in registers.
-// A group is not changed once made.
+// group is a future kernel. It computes its roots from tensors in memory: inputs and results of
+// other groups, never values that other groups hold only in registers. A group does not change
+// after it was made.
 type group struct {
 	kind   *builder
 	domain int32 // shape class
-	over   int32 // a tensor that row ops go over, -1 in an elementwise group
-	axes   []int // along which its rows lie
+	over   int32 // the operand of the row ops, -1 in an elementwise group
+	axes   []int // the axes of its rows
 	roots  []root
 	cost   *cost
 }
 
-// cost is what a group comes to on the device, at explored shapes.
+// cost holds the cost of a group on the device, at explored shapes.
 type cost struct {
 	reads   []int32    // tensors read, in order of first use
-	touched []instance // what is read and written, for finding common ground
+	touched []instance // accesses, used to find shared tensors
 	bytes   int64
-	over    string // the limit of the device that it is above, but for instructions
+	over    string // the device limit that is exceeded, instructions aside; "" if none
 	weight  int
 	seconds float64
 	nodes   nodeSet
-	again   nodeSet // of nodes: computed at more than one index map
-	inside  nodeSet // of nodes: computed for the operands of a contraction
-	loose   bool    // a contraction with a result that does not depend on it
-	apart   bool    // its rows are walked by short stretches: see runs
-	anew    bool    // it computes values in several phases: see runs
+	again   nodeSet // nodes computed at more than one index map
+	inside  nodeSet // nodes computed for the operands of a contraction
+	loose   bool    // a contraction's group writes a result that does not depend on it
+	apart   bool    // its rows are walked in short stretches: see runs
+	anew    bool    // it computes values again in several phases: see runs
 	err     error
 }
 
-// groupOf makes the group that computes one tensor alone.
+// groupOf makes the group that computes one tensor and writes nothing else.
 func (x *explorer) groupOf(t int32) *group {
 	b := &builders[kindElementwise]
 	g := &group{kind: b, domain: x.class.of[t], over: -1}
@@ -64,21 +64,22 @@ func (x *explorer) groupOf(t int32) *group {
 	return g
 }
 
-// rowsOf reports that a row op goes over the rows of g's domain.
+// rowsOf reports that a row op works on the rows of g's domain.
 func (g *group) rowsOf(x *explorer, n *ir.Node) bool {
 	return g.over >= 0 && x.class.of[n.Args[0].ID] == g.domain && slices.Equal(n.Attr.Axes, g.axes)
 }
 
-// contracts reports a group with a contraction: the only row op of its kernel.
+// contracts reports a group with a contraction. The contraction is the only row op of its kernel.
 func (g *group) contracts() bool { return g.kind == &builders[kindContraction] }
 
-// writes are how the results of a body leave it.
+// writes are the outputs of a body.
 type writes struct {
 	stores []codegen.Store
 	totals []codegen.Reduce
 }
 
-// body instantiates everything a group computes. It is valid until the next call.
+// body makes the program of a group: everything that it computes. The result is valid until the
+// next call.
 func (x *explorer) body(g *group) (*body, writes) {
 	b := &x.scratch
 	b.reset(x, g)
@@ -104,7 +105,7 @@ func (x *explorer) body(g *group) (*body, writes) {
 	return b, w
 }
 
-// price fills in what a group costs, once.
+// price computes the cost of a group, once.
 func (x *explorer) price(g *group) *cost {
 	if g.cost != nil {
 		return g.cost
@@ -130,7 +131,7 @@ func (x *explorer) price(g *group) *cost {
 		}
 		c.touched = append(c.touched, instance{tensor: o.tensor, at: o.at})
 	}
-	if n := rowOps(b.code) + len(w.totals); n > x.caps.MaxRowOps || size.Memory+n > x.caps.MaxBindings { // else it takes time for nothing
+	if n := rowOps(b.code) + len(w.totals); n > x.caps.MaxRowOps || size.Memory+n > x.caps.MaxBindings { // else no limit is exceeded
 		size.Rows(b.code, w.totals)
 	}
 	c.over = size.Over(x.caps)
@@ -149,9 +150,9 @@ func rowOps(body []ir.Instr) (n int) {
 	return n
 }
 
-// fetched is how many elements the last operand brings from memory that the
-// ones before it did not. Windows on one tensor that move in its own order
-// overlap in the cache; together they bring it once.
+// fetched is the number of elements that the last operand reads from memory and earlier operands do
+// not. Windows on one tensor that move in its own order overlap in the cache; together they read
+// the tensor once.
 func (x *explorer) fetched(operands []bodyOperand) int64 {
 	last := operands[len(operands)-1]
 	if last.at.permutes() {
@@ -166,8 +167,8 @@ func (x *explorer) fetched(operands []bodyOperand) int64 {
 	return max(0, min(left, last.at.elems))
 }
 
-// bridges lists maps from a's domain onto b's by which one kernel over a's
-// domain could do b's work.
+// bridges lists the maps from a's domain onto b's domain with which one kernel over a's domain
+// could do b's work.
 func (x *explorer) bridges(a, b *group) []*indexMap {
 	var ms []*indexMap
 	add := func(m *indexMap) {
@@ -181,8 +182,8 @@ func (x *explorer) bridges(a, b *group) []*indexMap {
 	case x.class.broadcasts(a.domain, b.domain):
 		add(x.maps.broadcast(x.maps.identity(a.domain), b.domain))
 	}
-	// Where both touch one tensor, each at its own map, undoing b's map after
-	// a's makes them touch it at the same element.
+	// Where both groups access one tensor, a's map followed by the inverse of b's map lets them
+	// access it at the same element.
 	for _, p := range x.price(a).touched {
 		for _, q := range x.price(b).touched {
 			if p.tensor != q.tensor {
@@ -196,8 +197,8 @@ func (x *explorer) bridges(a, b *group) []*indexMap {
 	return ms
 }
 
-// merged is a group over a's domain that also does b's work, b's domain being
-// reached by m; nil and the reason where that is no kernel.
+// merged is a group over a's domain that also does b's work; m maps a's domain to b's. It returns
+// nil and the reason if that is no kernel.
 func (x *explorer) merged(a, b *group, m *indexMap) (*group, string) {
 	g := &group{kind: a.kind, domain: a.domain, over: a.over, axes: a.axes}
 	g.roots = append(g.roots, a.roots...)
@@ -219,7 +220,7 @@ func (x *explorer) merged(a, b *group, m *indexMap) (*group, string) {
 	return g, ""
 }
 
-// shared reports whether two groups touch a common tensor.
+// shared reports whether two groups access a common tensor.
 func (x *explorer) shared(a, b *group) bool {
 	for _, p := range x.price(a).touched {
 		for _, q := range x.price(b).touched {
@@ -231,7 +232,7 @@ func (x *explorer) shared(a, b *group) bool {
 	return x.feeds(a, b) || x.feeds(b, a)
 }
 
-// writes reports a tensor that a group writes, or a piece of it.
+// writes reports that a group writes a tensor or a piece of it.
 func (g *group) writes(t int32) bool {
 	return slices.ContainsFunc(g.roots, func(r root) bool { return r.tensor == t })
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// testCaps is a device of round numbers, so that goldens do not move.
+// testCaps is a device with round figures, which never change, so golden files do not change.
 func testCaps() *runtime.Caps {
 	c := &runtime.Caps{
 		Name: "test", Exact: true, Totals: true,
@@ -30,8 +30,8 @@ func parseProgram(t testing.TB, text string) *ir.Graph {
 	return p
 }
 
-// segmentOf makes the segment that a stream would cut from a program whose
-// outputs are read and whose other handles are dropped.
+// segmentOf makes the segment that a stream would cut from a program whose outputs are needed in
+// memory and whose other results keep their handles (unless the program releases them).
 func segmentOf(p *ir.Graph) *segment.Segment {
 	s := &segment.Segment{}
 	for _, in := range p.Inputs {
@@ -64,5 +64,5 @@ func segmentOf(p *ir.Graph) *segment.Segment {
 	return s
 }
 
-// Random programs are small.
+// Random programs are too small for the usual limits.
 func init() { totalRows, totalRow = 1, 1 }

@@ -5,22 +5,21 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// An indexMap takes points of a domain of one shape class to elements of a
-// value of another. It is a list of steps in canonical form: broadcasts in a
-// row are one broadcast, permutations in a row one permutation, reshapes in a
-// row one reshape, and what comes back to where it was is nothing. So two ways
-// to reach the same elements are the same *indexMap, which is what makes a
-// kernel read an operand once.
+// An indexMap takes points of a domain of one shape class to elements of a value of another class.
+// It is a list of steps in canonical form: consecutive broadcasts are one broadcast, consecutive
+// permutations one permutation, consecutive reshapes one reshape, and steps that cancel are
+// dropped. So two ways to reach the same elements are the same *indexMap, and a kernel reads an
+// operand once.
 type indexMap struct {
 	from, to int32 // shape classes
 	steps    []mapStep
-	before   *indexMap // without the last step; nil where there is none
-	moved    int       // steps of data movement
-	// elems is the size, at explored shapes, of the smallest shape passed:
-	// no more elements than that are touched.
+	before   *indexMap // the map without its last step; nil if it has no steps
+	moved    int       // number of stepMove steps
+	// elems is the size, at explored shapes, of the smallest shape on the way. The map reaches at
+	// most so many elements.
 	elems int64
-	next  map[edge]*indexMap    // memo of through
-	on    map[stepKey]*indexMap // that go on by one step
+	next  map[edge]*indexMap    // cache of through
+	on    map[stepKey]*indexMap // the maps with one more step
 }
 
 type stepKind uint8
@@ -31,30 +30,30 @@ const (
 	stepReshape
 	stepSlice
 	stepWindow
-	stepMove    // to the part of a Pad, Concat or Assign that an operand gives
+	stepMove    // to the operand of a Pad, Concat or Assign that gives a part
 	stepBound   // to a number: see Bound
-	stepGather  // to the data that indices point into
-	stepScatter // the same, from the indices of a Scatter
+	stepGather  // to the data that indices select from
+	stepScatter // from the indices of a Scatter to its data
 	stepPiece   // from an operand of a Concat up to the result
 )
 
-// folds reports kinds of which two in a row are one.
+// folds reports kinds of step of which two consecutive ones are one.
 func (k stepKind) folds() bool { return k <= stepReshape }
 
 type mapStep struct {
 	kind     stepKind
 	from, to int32
-	axes     []int // stepPermute: dim i of to is dim axes[i] of from; stepMove, stepBound, stepPiece: what of the node
-	node     int32 // stepSlice and those after it: whose attributes
+	axes     []int // stepPermute: dim i of to is dim axes[i] of from
+	node     int32 // the node that the step crosses; part of the key for stepSlice and later kinds
 	hops     []Hop
 }
 
-// stepKey is what tells steps from one map apart.
+// stepKey identifies a step among those that extend one map.
 type stepKey struct {
 	kind     stepKind
 	rank     uint8
-	to, node int32  // no node of kinds that fold
-	axes     uint64 // a byte each
+	to, node int32  // node is -1 for kinds that fold
+	axes     uint64 // one byte each
 }
 
 func (s *mapStep) key() stepKey {
@@ -68,7 +67,7 @@ func (s *mapStep) key() stepKey {
 	return k
 }
 
-// edge is a node crossed from its result to its operand, or back up.
+// edge is a node that is crossed from its result to its operand, or back up.
 type edge struct {
 	node int32
 	up   bool
@@ -78,8 +77,8 @@ type edge struct {
 type mapSet struct {
 	seg   *segment.Segment
 	class *classes
-	roots map[int32]*indexMap // identities, by class
-	made  int                 // steps of all maps
+	roots map[int32]*indexMap // identity maps, by class
+	made  int                 // number of steps of all maps
 }
 
 func newMapSet(seg *segment.Segment, c *classes) *mapSet {
@@ -98,7 +97,7 @@ func (ms *mapSet) identity(class int32) *indexMap {
 	return m
 }
 
-// broadcast goes on from m to a class it broadcasts to.
+// broadcast extends m by a broadcast to a class.
 func (ms *mapSet) broadcast(m *indexMap, to int32) *indexMap {
 	if m.to == to {
 		return m
@@ -106,13 +105,12 @@ func (ms *mapSet) broadcast(m *indexMap, to int32) *indexMap {
 	return ms.push(m, mapStep{kind: stepBroadcast, from: m.to, to: to, hops: ms.toward(to)})
 }
 
-// toward is a broadcast to a class that a tensor has.
+// toward is the path of a broadcast to a class that has a tensor.
 func (ms *mapSet) toward(class int32) []Hop { return []Hop{{Node: -1, Arg: int(ms.class.rep[class])}} }
 
-// row is the map from the operand of a row op to its result: of a reduction,
-// the one onto the kept dims. However a result is brought back to the shape it
-// was reduced from, kept as 1 or reshaped and broadcast or expanded, the map
-// through all of that is this one.
+// row is the map from the operand of a row op to its result. For a reduction it is the map onto the
+// kept dims. A result can come back to the operand's shape in several ways: kept as 1, or reshaped,
+// then broadcast or expanded. The map through all of these steps is this one.
 func (ms *mapSet) row(def int32) *indexMap {
 	n := &ms.seg.Nodes[def]
 	d, out := ms.class.of[n.Args[0].ID], ms.class.of[ms.seg.Out[def]]
@@ -136,8 +134,8 @@ func (ms *mapSet) row(def int32) *indexMap {
 	return ms.push(m, mapStep{kind: stepReshape, from: k, to: out, node: def, hops: up})
 }
 
-// through goes on from m across a view node, from its result to its operand or
-// (Permute and Reshape only) up from its operand to its result.
+// through extends m across a view node, from its result to its operand or (Permute and Reshape
+// only) up from its operand to its result.
 func (ms *mapSet) through(m *indexMap, e edge) *indexMap {
 	if n := m.next[e]; n != nil {
 		return n
@@ -175,7 +173,7 @@ func (ms *mapSet) through(m *indexMap, e edge) *indexMap {
 	return n
 }
 
-// then is n after m; n starts where m ends.
+// then is m followed by n, which starts where m ends.
 func (ms *mapSet) then(m, n *indexMap) *indexMap {
 	for _, s := range n.steps {
 		m = ms.push(m, s)
@@ -183,7 +181,7 @@ func (ms *mapSet) then(m, n *indexMap) *indexMap {
 	return m
 }
 
-// inverse is the map back, where m is one to one.
+// inverse is the map back, if m is one to one.
 func (ms *mapSet) inverse(m *indexMap) (*indexMap, bool) {
 	if !m.bijective() {
 		return nil, false
@@ -205,7 +203,7 @@ func (ms *mapSet) inverse(m *indexMap) (*indexMap, bool) {
 	return inv, true
 }
 
-// push appends a step, folding it into the last one where they are one kind.
+// push appends a step. It joins the step with the last one if both are of one kind.
 func (ms *mapSet) push(m *indexMap, s mapStep) *indexMap {
 	if s.kind == stepReshape && s.from == s.to {
 		return m
@@ -225,7 +223,7 @@ func (ms *mapSet) push(m *indexMap, s mapStep) *indexMap {
 	return ms.goOn(m, s)
 }
 
-// last is the last step, nil where there is none.
+// last is the last step, nil if there is none.
 func (m *indexMap) last() *mapStep {
 	if len(m.steps) == 0 {
 		return nil
@@ -233,7 +231,7 @@ func (m *indexMap) last() *mapStep {
 	return &m.steps[len(m.steps)-1]
 }
 
-// goOn is m and a step behind it that does not fold.
+// goOn appends a step that does not join with the last one.
 func (ms *mapSet) goOn(m *indexMap, s mapStep) *indexMap {
 	k := s.key()
 	if n := m.on[k]; n != nil {
@@ -252,9 +250,9 @@ func (ms *mapSet) goOn(m *indexMap, s mapStep) *indexMap {
 	return n
 }
 
-// afterBroadcast is a reshape behind a broadcast in canonical form: the
-// broadcast goes to a shape without leading 1s, and a reshape that only adds
-// some is part of it where the broadcast could have left them.
+// afterBroadcast brings a reshape after a broadcast to canonical form. The broadcast goes to a
+// shape without leading 1s. A reshape that only adds leading 1s becomes part of the broadcast, if
+// the broadcast could have left them.
 func (ms *mapSet) afterBroadcast(m *indexMap, s mapStep) (*indexMap, mapStep) {
 	b := *m.last()
 	short := ms.class.stripped(b.to)
@@ -273,7 +271,7 @@ func (ms *mapSet) afterBroadcast(m *indexMap, s mapStep) (*indexMap, mapStep) {
 	return m, s
 }
 
-// fold is step b after step a of the same kind.
+// fold joins step a and the step b after it, of the same kind.
 func fold(a, b mapStep) mapStep {
 	r := mapStep{kind: a.kind, from: a.from, to: b.to, hops: b.hops}
 	switch a.kind {
@@ -284,7 +282,7 @@ func fold(a, b mapStep) mapStep {
 		}
 		r.hops = append(a.hops[:len(a.hops):len(a.hops)], b.hops...)
 	case stepReshape:
-		// The last hop says where to; the first is the last of the way back.
+		// The last hop says where the reshape goes; the first one is the last hop of the way back.
 		r.hops = []Hop{a.hops[0], b.hops[len(b.hops)-1]}
 	}
 	return r
@@ -305,12 +303,12 @@ func (s *mapStep) identity() bool {
 	return false
 }
 
-// path is the map in the form plans keep.
+// path is the map in the form of plans.
 func (m *indexMap) path() []Hop {
 	var p []Hop
 	for _, s := range m.steps {
 		if s.kind == stepReshape {
-			// Where a broadcast came this way already, its hop did both.
+			// A broadcast that came this way has the same hop, which does both.
 			if h := s.hops[len(s.hops)-1]; len(p) == 0 || p[len(p)-1] != h {
 				p = append(p, h)
 			}
@@ -321,7 +319,7 @@ func (m *indexMap) path() []Hop {
 	return p
 }
 
-// bijective: every element is met at exactly one point.
+// bijective reports that every element is reached at exactly one point.
 func (m *indexMap) bijective() bool {
 	for _, s := range m.steps {
 		if s.kind != stepPermute && s.kind != stepReshape {
@@ -331,7 +329,7 @@ func (m *indexMap) bijective() bool {
 	return true
 }
 
-// permutes: neighbours in the domain need not be neighbours in memory.
+// permutes reports that neighbours in the domain need not be neighbours in memory.
 func (m *indexMap) permutes() bool {
 	for _, s := range m.steps {
 		if s.kind == stepPermute {
@@ -341,10 +339,9 @@ func (m *indexMap) permutes() bool {
 	return false
 }
 
-// storable: every element is met, and those met several times are met once at
-// position 0 of the dims that broadcast, which is where guarded stores write.
-// A broadcast behind a reshape is refused because the dims it drops need not
-// be dims of the domain.
+// storable reports that every element is reached, and that an element reached several times is
+// reached once at position 0 of the dims that broadcast, where guarded stores write. A broadcast
+// after a reshape is refused, because the dims that it drops need not be dims of the domain.
 func (m *indexMap) storable() bool {
 	reshaped := false
 	for _, s := range m.steps {

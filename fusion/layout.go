@@ -10,9 +10,8 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// View is where a tensor's elements are in its memory: the element at position
-// i is at Offset + sum(Stride[d]*i[d]), in elements, and then through Stages.
-// A nil Stride means dense row-major.
+// View says where a tensor's elements are in its memory, in elements. The element at position i is
+// at Offset + sum(Stride[d]*i[d]), mapped through Stages. A nil Stride means dense row-major.
 type View struct {
 	Offset int64
 	Stride []int64
@@ -21,19 +20,18 @@ type View struct {
 
 // Layout is a plan bound to the shapes of one segment.
 type Layout struct {
-	// Launches holds one entry per step, complete but for Prog, Scalars and
-	// the buffers of Args.
+	// Launches holds one launch per step. The caller must still set Prog, Scalars and the buffers
+	// of Args.
 	Launches []runtime.Launch
-	// Elems is the size, in elements, of the memory of each tensor that a
-	// step writes (dense row-major); 0 for the others.
+	// Elems is the size, in elements, of the memory of each tensor that a step writes (dense
+	// row-major); 0 for the others.
 	Elems []int64
-	// Views says for each alias of the plan where it is in the memory of its Of.
+	// Views holds, for each alias of the plan, the place of its elements in the memory of its Of.
 	Views []View
 }
 
-// IndexedViewError says that a plan looks up elements by index in an input
-// that lies in its memory as no strides describe. With a dense copy of it the
-// plan has a layout.
+// IndexedViewError says that a plan reads an input at an index, and that the input is a view that
+// strides alone cannot describe. With a dense copy of the input the plan has a layout.
 type IndexedViewError struct{ Tensor int }
 
 func (e *IndexedViewError) Error() string {
@@ -44,10 +42,9 @@ var errIndexedView = errors.New("an index into a view")
 
 var layouters = sync.Pool{New: func() any { return new(layouter) }}
 
-// Layout computes where every operand finds its elements. in is indexed by
-// tensor and describes the inputs; other entries are not looked at. It fails
-// where the segment's shapes do not fit the plan, which then is not a plan for
-// this segment. It is safe for concurrent use.
+// Layout computes where every operand finds its elements. Parameter in describes the inputs,
+// indexed by tensor; other entries are ignored. It fails if the segment's shapes do not fit the
+// plan. It is safe for concurrent use.
 func (p *Plan) Layout(seg *segment.Segment, in []View) (*Layout, error) {
 	l := layouters.Get().(*layouter)
 	defer layouters.Put(l)
@@ -64,7 +61,7 @@ func (p *Plan) Layout(seg *segment.Segment, in []View) (*Layout, error) {
 	for _, c := range p.Chains {
 		p.collapse(out.Launches, next, c.From)
 		if next = c.From; p.chain(c, seg, out.Launches) {
-			next = c.To // tiles are collapsed when they are cut
+			next = c.To // the tiles of a chain are collapsed when they are cut
 		}
 	}
 	p.collapse(out.Launches, next, len(p.Steps))
@@ -79,10 +76,10 @@ func (p *Plan) Layout(seg *segment.Segment, in []View) (*Layout, error) {
 	return out, nil
 }
 
-// dense is the layout of what steps write.
+// dense is the layout of tensors that steps write.
 var dense View
 
-// memory is the layout of a tensor that an operand names.
+// memory is the layout of an operand's tensor.
 func memory(seg *segment.Segment, in []View, t int) *View {
 	if seg.Tensors[t].Def < 0 && t < len(in) {
 		return &in[t]
@@ -139,7 +136,7 @@ func (l *layouter) step(s *Step, seg *segment.Segment, in []View, out *runtime.L
 	return nil
 }
 
-// collapse gives launches [from, to) fewer and longer dims.
+// collapse merges dims of launches [from, to), which makes them fewer and longer.
 func (p *Plan) collapse(ls []runtime.Launch, from, to int) {
 	for i := from; i < to; i++ {
 		ls[i].Collapse(p.Steps[i].outputs(nil))
@@ -155,7 +152,7 @@ func (s *Step) outputs(list []int) []int {
 	return list
 }
 
-// walk follows a path.
+// walk follows a path hop by hop.
 func (l *layouter) walk(t *tracer, seg *segment.Segment, path []Hop) error {
 	for _, h := range path {
 		if err := l.hop(t, seg, h); err != nil {
@@ -165,9 +162,8 @@ func (l *layouter) walk(t *tracer, seg *segment.Segment, path []Hop) error {
 	return nil
 }
 
-// emit writes the launch: kept dims first, then the reduced ones, each in
-// order; so the reduced dims are run through row-major. Where rows are single
-// points there is a dim of them all the same.
+// emit fills in the launch. Kept dims come first, then the reduced dims, each in order; so the
+// reduced dims are iterated in row-major order. Rows of a single point get a reduced dim of size 1.
 func (l *layouter) emit(out *runtime.Launch, k *codegen.Kernel) error {
 	var order [runtime.MaxRank]int
 	n := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// scoped is the segment of a step in a scope: what is no result is dead.
+// scoped is the segment of a step in a scope: tensors that are not results are dead.
 func scoped(p progen.Step) *segment.Segment {
 	seg := segmentOf(p.Graph)
 	for i := range seg.Tensors {
@@ -19,8 +19,8 @@ func scoped(p progen.Step) *segment.Segment {
 	return seg
 }
 
-// explored counts what the plan of a segment computes, in nodes, and how much was looked
-// at to find it, where a search takes nearly all time.
+// explored explores a segment. It returns the plan, the number of nodes that the plan computes, and
+// the number of calls of Stop, which stands for the effort of the search.
 func explored(t *testing.T, seg *segment.Segment, mode Mode) (p *Plan, computed, asked int) {
 	t.Helper()
 	opt := Options{Mode: mode}
@@ -44,8 +44,8 @@ func explored(t *testing.T, seg *segment.Segment, mode Mode) (p *Plan, computed,
 	return p, computed, asked
 }
 
-// What a long segment computes grows with its length, as does the search for its plan:
-// nothing is computed as often as there are results behind it.
+// TestLong: the computed nodes of a long segment's plan grow with its length, and so does the
+// search. No value is computed once for each later result.
 func TestLong(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -72,8 +72,8 @@ func TestLong(t *testing.T) {
 	}
 }
 
-// A segment that is a little too long to be searched as a whole has a plan that is about
-// as good.
+// TestLongIsAsGood: a segment that is slightly too long to be searched as a whole gets a plan that
+// is about as good.
 func TestLongIsAsGood(t *testing.T) {
 	for name, p := range map[string]progen.Step{"chain": progen.Chain(16, 1<<20), "transformer": progen.Transformer(1, 1, 64, 64)} {
 		seg := scoped(p)
@@ -91,8 +91,8 @@ func TestLongIsAsGood(t *testing.T) {
 	}
 }
 
-// An update of a weight behind all derivatives shares the kernel of its derivative,
-// wherever that is.
+// TestUpdatesFollow: an update of a weight after all derivatives shares the kernel of its
+// derivative, wherever that kernel is.
 func TestUpdatesFollow(t *testing.T) {
 	p := progen.Transformer(2, 6, 8, 24)
 	seg := scoped(p)

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// kernel puts a group's program into the form devices take. The body it came
-// from is valid until the next call.
+// kernel turns a group's program into the form that devices take. The returned body is valid until
+// the next call.
 func (x *explorer) kernel(g *group) (*codegen.Kernel, *body, error) {
 	b, w := x.body(g)
 	if b.err != nil {
@@ -27,8 +27,8 @@ func (x *explorer) kernel(g *group) (*codegen.Kernel, *body, error) {
 	for _, s := range b.scalars {
 		k.Scalars = append(k.Scalars, x.seg.Scalars[s].DT)
 	}
-	// Where the reduced dims are 1 whatever the sizes, a map that leaves them
-	// out can come back to them: such a row has one point, and no row value.
+	// If the reduced dims are 1 at all sizes, a map that drops them can be undone. Such a row has
+	// one point, so its store is of a point, not of a row value.
 	ls := k.Levels()
 	for _, s := range w.stores {
 		if ls[s.Value] == codegen.Point {
@@ -38,7 +38,7 @@ func (x *explorer) kernel(g *group) (*codegen.Kernel, *body, error) {
 	return k, b, nil
 }
 
-// loweredSize is the number of instructions a group's kernel comes to.
+// loweredSize is the number of lowered instructions of a group's kernel.
 func (x *explorer) loweredSize(g *group) int {
 	k, _, err := x.kernel(g)
 	if err != nil {
@@ -53,7 +53,7 @@ func (x *explorer) size(k *codegen.Kernel) int {
 	return n
 }
 
-// size counts the lowered instructions that compute something.
+// size counts the lowered instructions of a kernel that compute something.
 func size(k *codegen.Kernel) int {
 	low, err := codegen.Lower(k)
 	if err != nil {
@@ -70,7 +70,7 @@ func size(k *codegen.Kernel) int {
 	return n
 }
 
-// step is a group in the form plans keep.
+// step turns a group into a step of the plan, with the guards that the step relies on.
 func (x *explorer) step(g *group) (Step, []Guard, error) {
 	k, b, err := x.kernel(g)
 	if err != nil {
@@ -87,7 +87,7 @@ func (x *explorer) step(g *group) (Step, []Guard, error) {
 	operands := slices.Clone(b.operands)
 	k, operands, scalars = dropUnused(k, operands, scalars)
 	s := Step{Kernel: k, Domain: x.domainTensor(g), Axes: g.axes}
-	if !k.HasRows() { // what the row ops gave turned out not to matter
+	if !k.HasRows() { // simplification removed all row ops
 		s.Axes = nil
 		for i := range k.Operands {
 			k.Operands[i].Row = false
@@ -104,7 +104,8 @@ func (x *explorer) step(g *group) (Step, []Guard, error) {
 	return s, guards, nil
 }
 
-// domainTensor is a tensor of the domain's shape, preferably one written.
+// domainTensor is a tensor of the domain's shape: the one that row ops go over, else preferably one
+// that the group writes.
 func (x *explorer) domainTensor(g *group) int {
 	if g.over >= 0 {
 		return int(g.over)
@@ -117,8 +118,7 @@ func (x *explorer) domainTensor(g *group) int {
 	return int(x.class.rep[g.domain])
 }
 
-// dropUnused takes out the operands and scalars that rewriting left without a
-// use. k is changed.
+// dropUnused removes the operands and scalars that simplification left without a use. It changes k.
 func dropUnused(k *codegen.Kernel, operands []bodyOperand, scalars []int32) (*codegen.Kernel, []bodyOperand, []int32) {
 	operandUsed := make([]bool, len(operands))
 	scalarUsed := make([]bool, len(scalars))
@@ -166,7 +166,7 @@ func places(stays []bool) []int {
 	return at
 }
 
-// filter is a copy of what stays.
+// filter is a copy of the elements that stay.
 func filter[T any](all []T, stays []bool) []T {
 	var out []T
 	for i, v := range all {

@@ -5,8 +5,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// move makes the value of a Pad, Concat or Assign: from one operand where its
-// part of the result is, else from what is behind it.
+// move computes a value of a Pad, Concat or Assign. Within the part of the result that one operand
+// covers, it is that operand's value; elsewhere it is the padding, the second operand or the
+// target.
 func (b *body) move(n *ir.Node, t int32, m *indexMap) ir.Ref {
 	def := b.x.seg.Tensors[t].Def
 	part := 0
@@ -31,8 +32,8 @@ func (b *body) move(n *ir.Node, t int32, m *indexMap) ir.Ref {
 	return b.emit(ir.Where, n.DT, 0, inside, v, rest)
 }
 
-// guard is true where every element on the way of m exists: what a load there
-// needs. None where that is everywhere.
+// guard is a bool value: true where every element on the way of m exists. A load through m needs
+// it. It is None if every element exists at all points.
 func (b *body) guard(m *indexMap) ir.Ref {
 	for m.moves() && m.last().kind != stepMove {
 		m = m.before
@@ -60,12 +61,12 @@ func (b *body) and(x, y ir.Ref) ir.Ref {
 	return b.emit(ir.And, ir.Bool, 0, x, y)
 }
 
-// signBit is set in the low half of a small negative position.
+// signBit is set in the low half of a negative position.
 const signBit = 1 << 31
 
-// inPart is true where an element of a node's result, at m, is operand arg's;
-// None where all are. It goes by positions: how far behind the first element
-// of the part, and how far before the last. None of the two is negative there.
+// inPart is a bool value: true where an element of a node's result, at m, comes from operand arg.
+// It is None if all elements do. It compares positions: the distance after the part's first element
+// and the distance before its last. In the part neither is negative.
 func (b *body) inPart(m *indexMap, def int32, arg int) ir.Ref {
 	n := &b.x.seg.Nodes[def]
 	outside, between := ir.None, ir.None
@@ -97,8 +98,8 @@ func (b *body) or(x, y ir.Ref) ir.Ref {
 	return b.emit(ir.Or, ir.Uint32, 0, x, y)
 }
 
-// bounds lists what decides, along dim d, whether an element is operand arg's.
-// Dims that are equal whatever the sizes are the operand's throughout.
+// bounds lists the bounds that decide, along dim d, whether an element comes from operand arg.
+// There are none if the operand's dim equals the result's dim at all sizes.
 func (x *explorer) bounds(n *ir.Node, def int32, arg, d int) []Bound {
 	part := x.class.of[n.Args[arg].ID]
 	if x.class.dims[part][d] == x.class.dims[x.class.of[x.seg.Out[def]]][d] {
@@ -126,7 +127,7 @@ func allUnit(n *ir.Node) bool {
 	return true
 }
 
-// unitGuards are the steps that a plan's steps take to be 1 or -1.
+// unitGuards are guards for the node steps (strides) that plan step s relies on to be 1 or -1.
 func (x *explorer) unitGuards(s *Step) []Guard {
 	var gs []Guard
 	for _, i := range s.Nodes {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 )
 
-// ParsePlan reads the text form of a plan. Kernels are verified; whether the
-// plan fits a segment is for [Plan.Verify] to say. An error names the line.
+// ParsePlan parses the text of a plan, as Plan.String prints it. It verifies the kernels. Whether
+// the plan fits a segment is checked by [Plan.Verify]. An error names the line.
 func ParsePlan(src string) (*Plan, error) {
 	p := &planParser{plan: &Plan{}}
 	n := 0
@@ -29,7 +29,7 @@ func ParsePlan(src string) (*Plan, error) {
 
 type planParser struct {
 	plan   *Plan
-	kernel strings.Builder // of the last step
+	kernel strings.Builder // text of the last step's kernel
 	words  []string
 }
 
@@ -91,8 +91,8 @@ func (p *planParser) next() string {
 	return w
 }
 
-// number reads a word that is prefix and a number that is not negative. Numbers
-// of 16 bits are enough for every segment; larger ones would cost memory.
+// number parses a word that is prefix followed by a number of 16 bits. Every segment's numbers fit
+// in 16 bits; larger ones could make later code allocate much memory.
 func (p *planParser) number(prefix string) (int, error) {
 	w := p.next()
 	s, ok := strings.CutPrefix(w, prefix)
@@ -106,7 +106,7 @@ func (p *planParser) number(prefix string) (int, error) {
 	return int(n), nil
 }
 
-// expect reads one fixed word.
+// expect skips one fixed word.
 func (p *planParser) expect(word string) error {
 	if w := p.next(); w != word {
 		return fmt.Errorf("%q where %q should be", w, word)
@@ -114,7 +114,7 @@ func (p *planParser) expect(word string) error {
 	return nil
 }
 
-// list reads a word and the numbers after it, if the word is there.
+// list parses a word and the numbers after it, if the word is next.
 func (p *planParser) list(word string) (ns []int, err error) {
 	if len(p.words) == 0 || p.words[0] != word {
 		return nil, nil
@@ -130,7 +130,7 @@ func (p *planParser) list(word string) (ns []int, err error) {
 	return ns, nil
 }
 
-// endStep parses the kernel collected for the last step.
+// endStep parses the kernel that was collected for the last step.
 func (p *planParser) endStep() error {
 	if len(p.plan.Steps) == 0 || p.plan.Steps[len(p.plan.Steps)-1].Kernel != nil {
 		return nil
@@ -228,7 +228,7 @@ func (p *planParser) path() (path []Hop, err error) {
 	return path, nil
 }
 
-// across reads 3, 3/1 or low:3/1.2.
+// across parses a hop such as 3, 3/1 or low:3/1.2.
 func (p *planParser) across() (h Hop, err error) {
 	w := p.next()
 	word, rest, bound := strings.Cut(w, ":")
@@ -332,7 +332,7 @@ func (p *planParser) guard(string) (err error) {
 	return err
 }
 
-// dim reads t3.0.
+// dim parses a tensor's dim, such as t3.0.
 func (p *planParser) dim() (t, d int, err error) {
 	w := p.next()
 	ts, ds, _ := strings.Cut(w, ".")
@@ -359,7 +359,7 @@ func (p *planParser) refuse(line string) (err error) {
 		return err
 	}
 	p.words = nil
-	parts := strings.SplitN(line, " ", 6) // the reason holds blanks itself
+	parts := strings.SplitN(line, " ", 6) // the reason has blanks itself
 	if r.Reason, err = strconv.Unquote(parts[len(parts)-1]); err != nil {
 		return fmt.Errorf("a reason should be quoted: %w", err)
 	}

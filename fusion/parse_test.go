@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// TestParsePlan reads back what random plans print.
+// TestParsePlan parses the text of random plans and compares.
 func TestParsePlan(t *testing.T) {
 	for seed := range uint64(300) {
 		seg := segmentOf(randomProgram(seed))
@@ -32,7 +32,7 @@ func TestParsePlan(t *testing.T) {
 	}
 }
 
-// FuzzParsePlan: whatever parses prints to something that parses to the same.
+// FuzzParsePlan: the plan of any text that parses prints to a text that parses to the same plan.
 func FuzzParsePlan(f *testing.F) {
 	for seed := range uint64(5) {
 		p, err := Explore(segmentOf(randomProgram(seed)), testCaps(), Options{})
@@ -95,7 +95,7 @@ func TestParsePlanForms(t *testing.T) {
 	}
 }
 
-// TestParsePlanErrors damages a plan's text one line at a time.
+// TestParsePlanErrors damages one line of a plan's text at a time.
 func TestParsePlanErrors(t *testing.T) {
 	for _, c := range []struct{ from, to string }{
 		{"step 0", "step 1"},

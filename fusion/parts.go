@@ -6,16 +6,15 @@ import (
 	"github.com/millrace-go/millrace/internal/force"
 )
 
-// A search takes longer than in proportion to the ops: it compares groups with each
-// other. So a segment longer than any eager stretch of a stream, such as a step of
-// training, is searched part by part, in the order of [flow]. What later parts read of a
-// part is either written by it or so little work that they do it again, as [flow.keep]
-// decides, and groups of different parts never join. That bounds how often anything is
-// computed; and as a part needs nothing of later ones, the plan is those of its parts in
-// a row.
+// The time of a search grows faster than the number of ops, because the search compares groups
+// with each other. So a long segment, such as a step of training, is searched part by part, in the
+// order of [flow]. A later part may need a value of an earlier part. Then either the earlier part
+// writes it, or it is so little work that the later part computes it again; [flow.keep] decides.
+// Groups of different parts never join. This bounds how often a value is computed. A part needs
+// nothing of later parts, so the plan is the plans of the parts, one after another.
 
-// partSize is the length, in nodes, of a segment that is searched as a whole, and of a part
-// at most; they are at least half as long.
+// partSize is the length, in nodes, of the longest segment that is searched as a whole, and of the
+// longest part. A part has at least half as many nodes.
 const partSize = 256
 
 func (o *Options) partSize() int {
@@ -25,7 +24,7 @@ func (o *Options) partSize() int {
 	return force.Part(partSize)
 }
 
-// byParts explores a long segment.
+// byParts explores a long segment part by part.
 func (x *explorer) byParts() (*Plan, error) {
 	f := x.newFlow()
 	x.partOf = f.parts()
@@ -51,8 +50,8 @@ func (x *explorer) byParts() (*Plan, error) {
 	return x.written()
 }
 
-// explorePart finds the groups of the part and puts them in order. Effort is of each
-// part, so that the time for all grows with their number.
+// explorePart finds the groups of the part and puts them in order. Effort bounds each part, so the
+// time for all parts grows with their number.
 func (x *explorer) explorePart() error {
 	if x.opt.Mode == Best {
 		groups, stored, sizes := x.groups, slices.Clone(x.stored), len(x.sizes)
@@ -73,7 +72,7 @@ func (x *explorer) explorePart() error {
 	return x.sort()
 }
 
-// onePart reports groups of one part.
+// onePart reports that two groups are of the same part.
 func (x *explorer) onePart(a, b *group) bool {
 	if x.partOf == nil {
 		return true

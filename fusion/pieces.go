@@ -9,25 +9,25 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// A concatenation can be written piece by piece: a group for each operand copies or
-// computes it, and writes it where it belongs in the result. So every element is read
-// and written once, however many operands there are, and no guard is evaluated. One
-// kernel that selects among guarded reads takes fewer launches, which pays where tensors
-// are small. Groups of pieces are groups like others: what makes an operand may join the
-// group of its piece, and then the operand need not be in memory.
+// A concatenation can be written piece by piece. A group for each operand copies or computes the
+// operand and writes it to its place in the result. Then every element is read and written once,
+// however many operands there are, and no guard is evaluated. The other way is one kernel that
+// selects among guarded reads. It needs fewer launches, which is better for small tensors. Groups
+// of pieces can join other groups: if the op that makes an operand joins the group of its piece,
+// the operand need not be in memory.
 
-// maxPieces bounds the pieces of a tensor. What is concatenated beyond that is selected
-// in the kernel of its piece.
+// maxPieces bounds the pieces of a tensor. Concatenations beyond it are computed within the kernel
+// of a piece, by selection.
 const maxPieces = 512
 
-// piece goes on from m, which leads to operand arg of a Concat, up to its result.
+// piece extends m, which leads to operand arg of a Concat, up to the Concat's result.
 func (ms *mapSet) piece(m *indexMap, def int32, arg int) *indexMap {
 	return ms.push(m, mapStep{kind: stepPiece, from: m.to, to: ms.class.of[ms.seg.Out[def]], axes: []int{arg}, node: def,
 		hops: []Hop{{Node: int(def), Arg: arg, Up: true}}})
 }
 
-// inPiece reports a map that stays within one operand of a Concat: which operand that is,
-// and the map to it.
+// inPiece reports a map that stays within one operand of a Concat. It returns that operand and the
+// map to it.
 func (ms *mapSet) inPiece(m *indexMap, def int32) (own *indexMap, arg int, ok bool) {
 	last := len(m.steps) - 1
 	if last < 0 || m.steps[last].kind != stepPiece || m.steps[last].node != def {
@@ -36,7 +36,7 @@ func (ms *mapSet) inPiece(m *indexMap, def int32) (own *indexMap, arg int, ok bo
 	return m.before, m.steps[last].axes[0], true
 }
 
-// whole is m without the pieces that it ends in: the map to the operand that is a piece.
+// whole is m without the piece steps at its end: the map to the operand that is the piece.
 func (ms *mapSet) whole(m *indexMap) *indexMap {
 	n := len(m.steps)
 	for n > 0 && m.steps[n-1].kind == stepPiece {
@@ -48,18 +48,18 @@ func (ms *mapSet) whole(m *indexMap) *indexMap {
 	return m.prefix(n)
 }
 
-// pieced reports a map that leads to a part of a tensor.
+// pieced reports a map that leads to a part of a tensor only.
 func (m *indexMap) pieced() bool {
 	return slices.ContainsFunc(m.steps, func(s mapStep) bool { return s.kind == stepPiece })
 }
 
-// pieced reports an output that is a part of its tensor.
+// pieced reports an output that writes only a part of its tensor.
 func (o *Operand) pieced(seg *segment.Segment) bool {
 	return slices.ContainsFunc(o.Path, func(h Hop) bool { return h.raises() && seg.Nodes[h.Node].Op == ir.Concat })
 }
 
-// groupsOf makes the groups that write a tensor: one, or one for each piece where that is
-// predicted to be faster.
+// groupsOf makes the groups that write a tensor: one group, or one per piece if that is predicted
+// to be faster.
 func (x *explorer) groupsOf(t int32) []*group {
 	one := x.groupOf(t)
 	if x.node(t).Op != ir.Concat || x.opt.Mode == Unfused {
@@ -87,12 +87,12 @@ func (x *explorer) groupsOf(t int32) []*group {
 	return []*group{one}
 }
 
-// pieces makes a group for each operand of a Concat, and for each operand of those of its
-// operands that are concatenations held in registers.
+// pieces makes a group for each operand of a Concat. An operand that is itself a concatenation, and
+// is not stored, is replaced by its own operands.
 func (x *explorer) pieces(t int32) []*group {
 	type way struct {
 		tensor int32
-		up     []edgeTo // from the tensor to t
+		up     []edgeTo // from the tensor up to t
 	}
 	list := []way{{tensor: t}}
 	for i := 0; i < len(list); {
@@ -122,14 +122,14 @@ func (x *explorer) pieces(t int32) []*group {
 	return groups
 }
 
-// edgeTo is an operand of a node.
+// edgeTo names an operand of a node.
 type edgeTo struct {
 	node int32
 	arg  int
 }
 
-// write notes that an output is written. A tensor that is written in pieces is there when
-// all of them are.
+// write notes that an output is written. A tensor written in pieces is complete when all its pieces
+// are written.
 func (v *verifier) write(o *Operand) error {
 	t := o.Tensor
 	if v.written[t] {
@@ -171,8 +171,8 @@ func (v *verifier) write(o *Operand) error {
 	return nil
 }
 
-// covered reports that the pieces below a prefix are all there, and how many they are. A
-// piece is named by the operands on the way to it.
+// covered reports that all pieces below a prefix are there, and their number. A piece's name is the
+// list of operand numbers on the way to it.
 func covered(pieces map[string]bool, prefix string) (n int, all bool) {
 	if pieces[prefix] {
 		return 1, true

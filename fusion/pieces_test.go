@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/internal/progen"
 )
 
-// Random programs whose concatenations are all written in pieces.
+// TestRandomPieces runs random programs with every concatenation written in pieces.
 func TestRandomPieces(t *testing.T) {
 	force.SetPieces(true)
 	defer force.SetPieces(false)
@@ -34,7 +34,7 @@ func TestRandomPieces(t *testing.T) {
 	}
 }
 
-// A tensor that is written in pieces is written by all of them, each once.
+// TestVerifyPieces: Verify accepts a tensor written in pieces only if each piece is written once.
 func TestVerifyPieces(t *testing.T) {
 	force.SetPieces(true)
 	defer force.SetPieces(false)
@@ -74,8 +74,8 @@ func TestVerifyPieces(t *testing.T) {
 	}
 }
 
-// Where one step of several that write a tensor fails, it is computed as a whole: what the
-// others read is needed until the last of them.
+// TestUsesOfPieces: if one of the steps that write pieces of a tensor fails, the whole tensor is
+// computed again. So the operands of all these steps are needed until the last step.
 func TestUsesOfPieces(t *testing.T) {
 	force.SetPieces(true)
 	defer force.SetPieces(false)

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// planned are programs of as many steps as asked for, each of which reads what the step
-// before made at several places.
+// planned holds programs of any number of steps. In most of them a step reads the result of the
+// step before at several places.
 var planned = map[string]string{
 	"slide": "%S = slice X start=1 step=1 : float32(199)\n%T = slice %1 start=0 step=1 : float32(1)\n" +
 		"%U = concat %S %T axes=0 : float32(200)\n%V = add %U %1 : float32(200)\n",
@@ -41,8 +41,9 @@ func planOf(t *testing.T, step string, steps int) *segment.Segment {
 	return segmentOf(parseProgram(t, b.String()))
 }
 
-// Planning looks at a bounded number of values for each op, however deep the program reads
-// through moved data. The times are those of the table in docs/benchmarks/start.md.
+// TestPlanningIsBounded: planning looks at a bounded number of values for each op, even if the
+// program reads deeply through moved data. The times are those of the table in
+// docs/benchmarks/start.md.
 func TestPlanningIsBounded(t *testing.T) {
 	caps := testCaps()
 	caps.MaxOperands = 32
@@ -50,7 +51,7 @@ func TestPlanningIsBounded(t *testing.T) {
 		for _, steps := range []int{40, 64, 256} {
 			for _, opt := range []Options{{Effort: 512}, {}} {
 				if steps > 64 && opt.Effort == 0 {
-					continue // as parts are searched
+					continue // long segments are searched in parts
 				}
 				seg := planOf(t, step, steps)
 				x := newExplorer(seg, caps, opt)

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// generator makes small random programs of the ops whose fusion is tested:
-// mostly operands of related shapes, so that most of them can fuse.
+// generator makes small random programs of the ops whose fusion is tested. Most operands have
+// related shapes, so most ops can fuse.
 type generator struct {
 	r *rand.Rand
 	p ir.Graph
@@ -21,7 +21,7 @@ type generator struct {
 
 func (g *generator) pick() int { return len(g.t) - 1 - min(g.r.IntN(len(g.t)), g.r.IntN(len(g.t))) }
 
-// node appends an op if Infer takes it.
+// node appends an op if Infer accepts it.
 func (g *generator) node(op ir.Op, attr *ir.Attr, dt ir.DType, shape ir.Shape, args ...ir.Arg) bool {
 	var ops []ir.Operand
 	for _, a := range args {
@@ -107,8 +107,8 @@ func (g *generator) step() {
 	}
 }
 
-// product contracts the last dim of tensor i with a dim of another tensor, both
-// seen in one shape as matrix products record it, and goes on behind it.
+// product contracts the last dim of tensor i with the last dim of another tensor, both expanded to
+// one shape, as matrix products record it. It appends more ops after the product.
 func (g *generator) product(i int) {
 	x := g.t[i]
 	if len(x.Shape) == 0 || len(x.Shape) > 3 || x.DT == ir.Bool {
@@ -120,13 +120,13 @@ func (g *generator) product(i int) {
 		j = g.pick()
 	}
 	if y := g.t[j]; len(y.Shape) == 0 || len(y.Shape) > 2 || y.DT != x.DT || y.Shape[len(y.Shape)-1] != k {
-		j = i // with itself
+		j = i // the tensor with itself
 	}
 	y := g.t[j]
 	if len(x.Shape)+len(y.Shape)-1 > 5 {
 		return
 	}
-	// (m…, k) and (n…, k) in (m…, n…, k).
+	// (m…, k) and (n…, k) are expanded to (m…, n…, k).
 	m, n := x.Shape[:len(x.Shape)-1], y.Shape[:len(y.Shape)-1]
 	full := append(append(append(ir.Shape{}, m...), n...), k)
 	with := append(ir.Shape{}, m...)
@@ -153,8 +153,8 @@ func (g *generator) product(i int) {
 	}
 }
 
-// rows appends row ops over tensor i whose results come back to its shape, as
-// norms are written: kept, reshaped, or reshaped and expanded.
+// rows appends row ops over tensor i and brings their results back to its shape, as norms do: by
+// keeping dims, by reshaping, or by reshaping and expanding.
 func (g *generator) rows(i int) {
 	x := g.t[i]
 	axes, back := []int{}, append(ir.Shape{}, x.Shape...)
@@ -272,8 +272,8 @@ func randomProgram(seed uint64) *ir.Graph {
 	return &g.p
 }
 
-// sample is how many random programs a test runs: in make test-long, usually, and
-// where the test is run once more with other flags.
+// sample is the number of random programs that a test runs: long in make test-long, short with
+// -short, else usual.
 func sample(long, usual, short int) int {
 	switch {
 	case os.Getenv("MILLRACE_LONG") != "":
@@ -284,14 +284,14 @@ func sample(long, usual, short int) int {
 	return usual
 }
 
-// TestRandomPrograms compares plans of every mode with the oracle, on a device
-// with room and on one with hardly any.
+// TestRandomPrograms compares plans of every mode with the oracle, on a device with high limits and
+// on one with very low limits.
 func TestRandomPrograms(t *testing.T) {
 	n := sample(1500, 500, 200)
 	tight := testCaps()
 	tight.MaxOperands, tight.MaxScalars, tight.MaxBody = 5, 3, 12
 	tight.MaxSlots, tight.MaxRowOps, tight.MaxBindings = 6, 2, 5
-	tight.StretchCost = 1e-6 // whatever lies apart is put together
+	tight.StretchCost = 1e-6 // so high that operands made of parts are written first
 	for seed := range uint64(n) {
 		p := randomProgram(seed)
 		for _, mode := range []Mode{Best, Greedy, Unfused} {
@@ -302,7 +302,7 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// TestAllOps does the same with programs of every op and dtype.
+// TestAllOps is TestRandomPrograms with programs of every op and dtype.
 func TestAllOps(t *testing.T) {
 	n := sample(300, 100, 30)
 	for seed := range uint64(n) {
@@ -314,8 +314,8 @@ func TestAllOps(t *testing.T) {
 	}
 }
 
-// inParts takes programs for longer ones: in each way in which a part of a long segment
-// may be searched, and ended early.
+// inParts searches a program in parts, as a long segment, in each way: the best plan, the best plan
+// with a bound on effort, and the greedy plan.
 func inParts(t *testing.T, p *ir.Graph, caps *runtime.Caps, seed uint64) {
 	t.Helper()
 	within := 1 + int(seed%9)
@@ -324,10 +324,10 @@ func inParts(t *testing.T, p *ir.Graph, caps *runtime.Caps, seed uint64) {
 	compare(t, p, caps, Options{within: within, Mode: Greedy})
 }
 
-// resized maps every dim of a program by a multiplicative function, given by
-// what 2, 3 and 5 become. Such a function keeps what a relative form says:
-// which dims are 1, which are equal, which products are. Slices must go
-// through whole dims in equal steps; others give false.
+// resized maps every dim of a program by a multiplicative function, which is given by its values at
+// 2, 3 and 5. Such a function keeps the facts of the relative form: which dims are 1, which are
+// equal, which products are equal. Slices must cover whole dims in equal steps; for others the
+// result is false.
 func resized(p *ir.Graph, to map[int]int) (*ir.Graph, bool) {
 	f := func(n int) int {
 		m := 1
@@ -374,7 +374,7 @@ func resized(p *ir.Graph, to map[int]int) (*ir.Graph, bool) {
 	return &q, true
 }
 
-// keysOf is a program's relative form.
+// keysOf is a program's relative form: the key of each op.
 func keysOf(in *queue.Interner, p *ir.Graph) []queue.Key {
 	q := queue.Queue[struct{}]{Interner: in}
 	for _, t := range p.Inputs {
@@ -391,8 +391,8 @@ func keysOf(in *queue.Interner, p *ir.Graph) []queue.Key {
 	return keys
 }
 
-// TestOtherSizes runs plans at sizes they were not explored at, whenever the
-// relative form says that they serve.
+// TestOtherSizes runs plans at sizes other than the explored ones, wherever the relative form says
+// that the plan is right.
 func TestOtherSizes(t *testing.T) {
 	maps := []map[int]int{
 		{2: 3, 3: 2, 5: 1},
@@ -418,7 +418,7 @@ func TestOtherSizes(t *testing.T) {
 	}
 }
 
-// serves runs the plan of one program for the other, where it is legal.
+// serves runs the plan of program p for program q, if that is legal. It returns the number of runs.
 func serves(t *testing.T, p, q *ir.Graph) int {
 	var in queue.Interner
 	have, want := keysOf(&in, p), keysOf(&in, q)

@@ -7,26 +7,25 @@ import (
 	"strings"
 )
 
-// Record is a plan as it is remembered from one process to the next, with what
-// must be known beside it to use it.
+// Record is a plan in the form that is stored for later processes, with the facts needed to use it.
 type Record struct {
-	Mode Mode // how it was explored
-	// Wants are dear results that the plan writes because they were asked for.
+	Mode Mode // the mode in which it was explored
+	// Wants are results that are costly to recompute and that the plan writes because they were
+	// needed.
 	Wants []int
-	// Segment is the text of the segment it was explored on, for people.
+	// Segment is the text of the segment that was explored, for human readers.
 	Segment string
-	// Plan is the plan's text. [ParsePlan] reads it, when it is to be used.
+	// Plan is the plan's text. [ParsePlan] parses it before use.
 	Plan string
 }
 
-// Same reports records of one plan that write the same results.
+// Same reports that two records hold the same plan and write the same results.
 func (r *Record) Same(s *Record) bool { return r.Plan == s.Plan && slices.Equal(r.Wants, s.Wants) }
 
-// MaxRecords is how many records stand under one key, the first ones going
-// when there are more.
+// MaxRecords is the number of records that one key may have.
 const MaxRecords = 16
 
-// maxWants bounds the wants of a record: queues are shorter.
+// maxWants bounds the wants of a record. A queue has fewer ops.
 const maxWants = 1 << 13
 
 // FormatRecords prints records in the form that [ParseRecords] reads:
@@ -67,9 +66,8 @@ func behindBars(b *strings.Builder, text string) {
 	}
 }
 
-// ParseRecords reads what FormatRecords prints. Whether their plans are any is
-// for [ParsePlan] to say, whether they fit a segment for [Plan.Verify]. An error
-// names the line.
+// ParseRecords reads the output of FormatRecords. It does not check the plans: [ParsePlan] checks
+// their text, and [Plan.Verify] whether they fit a segment. An error names the line.
 func ParseRecords(src string) ([]Record, error) {
 	p := recordParser{}
 	n := 0
@@ -87,9 +85,9 @@ func ParseRecords(src string) ([]Record, error) {
 
 type recordParser struct {
 	records []Record
-	seen    map[string]bool // words of the record
+	seen    map[string]bool // words that the current record has had
 	text    strings.Builder
-	to      *string // where text goes
+	to      *string // the field that the collected text belongs to
 }
 
 func (p *recordParser) line(line string) error {

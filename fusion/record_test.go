@@ -66,9 +66,8 @@ func TestParseRecordsErrors(t *testing.T) {
 	}
 }
 
-// FuzzParseRecords: whatever parses prints to something that parses to the
-// same, and no plan in it makes a panic or, where it is taken for a plan of a
-// segment, another plan than the segment's own.
+// FuzzParseRecords: records that parse print to a text that parses to the same records. No plan in
+// them causes a panic. A plan that Replay accepts for a segment computes that segment.
 func FuzzParseRecords(f *testing.F) {
 	f.Add(recordsText)
 	prog := randomProgram(1)

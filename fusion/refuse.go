@@ -29,20 +29,20 @@ const (
 	reasonAlone       = "they share no data and the launch saved is small beside their work"
 )
 
-// errLookup: an index cannot be followed to where the value comes from.
+// errLookup: the index cannot be followed down to a tensor in memory.
 var errLookup = errors.New("what is looked up by index must be in memory")
 
-// errTooLarge: what a group computes was not looked at to its end.
+// errTooLarge: the group is so large that its values were not all looked at.
 var errTooLarge = errors.New(reasonTooLarge)
 
 var errOtherRows = errors.New("its rows are not those of this kernel")
 
-// rule is one check that a group about to be must pass. It returns the reason
-// why not, or nothing.
+// rule is one check that a new group must pass. It returns the reason why the group is refused, or
+// "".
 type rule func(x *explorer, g *group) string
 
-// rules hold for every kind of group; limits of the device come last because
-// they are the least interesting reason.
+// rules are the checks for every kind of group. Device limits come last, because they are the least
+// interesting reason.
 var rules = []rule{
 	func(x *explorer, g *group) string {
 		switch err := x.price(g).err; {
@@ -73,7 +73,7 @@ var rules = []rule{
 	(*explorer).overLimit,
 }
 
-// overLimit says which device limit a group breaks, if any.
+// overLimit names the device limit that a group exceeds, "" if none.
 func (x *explorer) overLimit(g *group) string {
 	c := x.price(g)
 	switch caps := x.caps; {
@@ -89,7 +89,7 @@ func (x *explorer) overLimit(g *group) string {
 	return ""
 }
 
-// legal applies every rule.
+// legal applies every rule. It returns the first reason against the group, "" if there is none.
 func (x *explorer) legal(g *group) string {
 	for _, r := range rules {
 		if why := r(x, g); why != "" {
@@ -99,13 +99,13 @@ func (x *explorer) legal(g *group) string {
 	return ""
 }
 
-// between reports that some third group needs one of groups i and j and is
-// needed by the other, so that neither order of a merged kernel would do.
+// between reports that a third group depends on one of groups i and j, and the other depends on it.
+// Then i and j cannot be one kernel, because the third would have to run in the middle of it.
 func between(deps [][]int, i, j int) bool {
 	return reaches(deps, i, j) || reaches(deps, j, i)
 }
 
-// reaches: from depends on to by way of another group.
+// reaches reports that group from depends on group to through another group.
 func reaches(deps [][]int, from, to int) bool {
 	seen := make([]bool, len(deps))
 	var visit func(i int) bool
@@ -129,13 +129,13 @@ func reaches(deps [][]int, from, to int) bool {
 	return visit(from)
 }
 
-// write is a group that writes a tensor; next is the place, and one, of another that
-// writes a piece of the same tensor.
+// write is a group that writes a tensor. next is the place plus one, in explorer.writes, of another
+// group that writes a piece of the same tensor; 0 if there is none.
 type write struct{ group, next int }
 
-// dependencies lists for each group those whose results it reads, ascending.
+// dependencies lists, for each group, the groups whose results it reads, ascending.
 func (x *explorer) dependencies() [][]int {
-	writer := grown(&x.writer, len(x.seg.Tensors)) // place in x.writes, and one
+	writer := grown(&x.writer, len(x.seg.Tensors)) // place in x.writes plus one
 	x.writes = x.writes[:0]
 	for i, g := range x.groups {
 		for _, r := range g.roots {
@@ -162,9 +162,9 @@ func (x *explorer) dependencies() [][]int {
 	return deps
 }
 
-// order is a topological order of the groups, the one that writes the lowest
-// tensor first among those ready, but for one that had better wait for others; false
-// where there is none.
+// order is a topological order of the groups. Among the groups that are ready, the one that writes
+// the lowest tensor comes first, but a group that should wait for readers of its operand comes
+// after the others. It reports false if the groups depend on each other in a circle.
 func (x *explorer) order() ([]int, bool) {
 	deps := x.dependencies()
 	readers := x.readers(deps)
@@ -191,8 +191,9 @@ func (x *explorer) order() ([]int, bool) {
 	return order, true
 }
 
-// readers lists for each group that may write over an operand which ends with the segment,
-// as an update of a weight does, the others that read it: it does so if it comes last.
+// readers lists, for each group that may overwrite an operand that ends with the segment (as an
+// update of a weight does), the other groups that read the operand. The group can overwrite it only
+// if it runs after them.
 func (x *explorer) readers(deps [][]int) [][]int {
 	by := map[int32][]int{}
 	for i, g := range x.groups {
@@ -218,7 +219,8 @@ func (x *explorer) readers(deps [][]int) [][]int {
 	return list
 }
 
-// overwrites reports a group that may write a result where it reads an operand.
+// overwrites reports a group that may write a result in the memory of an operand: both are accessed
+// at the same element.
 func (x *explorer) overwrites(g *group, operand int32) bool {
 	for _, p := range x.price(g).touched {
 		if p.tensor == operand && slices.ContainsFunc(g.roots, func(r root) bool { return r.at == p.at && x.succeeds(r.tensor, operand) }) {
@@ -228,7 +230,7 @@ func (x *explorer) overwrites(g *group, operand int32) bool {
 	return false
 }
 
-// succeeds reports a result that may have the memory of an operand.
+// succeeds reports that result t may take over the memory of an operand: same dtype and shape.
 func (x *explorer) succeeds(t, operand int32) bool {
 	return x.seg.Tensors[t].DT == x.seg.Tensors[operand].DT && x.class.of[t] == x.class.of[operand]
 }

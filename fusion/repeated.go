@@ -7,18 +7,19 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// A value that several results are made of is computed once for each of them, if it is
-// not written: so is all that it is made of, and where results are a chain, as
-// derivatives are, work grows with the square of their number.
+// A value that several results depend on is computed once for each of them if it is not written,
+// together with everything that it depends on. Where results are a chain, as derivatives are, the
+// work then grows with the square of their number.
 
-// longWork is how many lowered instructions may be repeated before a value is written
-// instead: those that lead to it, for each result of those that are made of it.
+// longWork is the number of lowered instructions from which on a value is written instead of being
+// recomputed. The number counted is the instructions that lead to the value, times the results that
+// depend on it.
 const longWork = 64
 
-// writeRepeated writes values that several groups compute, at intervals: a group is never
-// far from what it starts from. It does so where more is repeated than is not, and still is
-// when the groups have joined, where they are few. Groups that join later keep the values in
-// registers and then need not write them.
+// writeRepeated writes some of the values that several groups compute, so that no group is far from
+// the values in memory that it starts from. It writes values only if more than half of all work is
+// repeated work, and if (where the groups are few) joining the groups does not remove the
+// repetition. Groups that join later keep these values in registers and need not write them.
 func (x *explorer) writeRepeated() {
 	all, once := 0, 0
 	for _, g := range x.groups {
@@ -35,7 +36,7 @@ func (x *explorer) writeRepeated() {
 		return
 	}
 	made := x.madeOf()
-	work := make(map[int32]int, len(x.part)) // from what is written to a value
+	work := make(map[int32]int, len(x.part)) // instructions from values in memory to each value
 	for i, n := range x.part {
 		t := x.seg.Out[n]
 		if x.stored[t] || !x.needed[t] {
@@ -51,13 +52,12 @@ func (x *explorer) writeRepeated() {
 	x.eachRootOf(x.part)
 }
 
-// joinEffort bounds the values that are looked at to find whether groups can share what they
-// compute.
+// joinEffort bounds the number of values that joinsShared may look at.
 const joinEffort = 8192
 
-// joinsShared joins the groups if there are few, and keeps them so where they compute at most
-// so many lowered instructions for each element: the mean of a costly value and that of its
-// square are one kernel, which computes it once.
+// joinsShared joins the groups if there are few. It keeps them joined, and reports true, if they
+// then compute at most so many lowered instructions per element. Example: the mean of a costly
+// value and the mean of its square become one kernel, which computes the value once.
 func (x *explorer) joinsShared(most int) bool {
 	if len(x.groups)*near*len(x.part) > joinEffort {
 		return false
@@ -76,7 +76,8 @@ func (x *explorer) joinsShared(most int) bool {
 	return true
 }
 
-// madeOf lists, as places in the part, what is written of those of its values that are not.
+// madeOf gives, for each needed value of the part, the set of written values that depend on it. The
+// set holds places in the part.
 func (x *explorer) madeOf() map[int32]nodeSet {
 	made := make(map[int32]nodeSet, len(x.part))
 	for i := len(x.part) - 1; i >= 0; i-- {
@@ -102,10 +103,11 @@ func (x *explorer) madeOf() map[int32]nodeSet {
 	return made
 }
 
-// weight is what a node comes to in lowered instructions.
+// weight is the number of lowered instructions of a node.
 func (x *explorer) weight(n *ir.Node) int { return x.weights.node(x.seg, n) }
 
-// Work is what a node comes to in lowered instructions, for each element of its result.
+// Work is the number of lowered instructions that a node executes for each element of its result;
+// 0 for a view.
 func Work(seg *segment.Segment, n *ir.Node) int {
 	if n.Op.Class() == ir.ClassView {
 		return 0
@@ -115,7 +117,7 @@ func Work(seg *segment.Segment, n *ir.Node) int {
 
 func (w weights) node(seg *segment.Segment, n *ir.Node) int {
 	switch n.Op.Class() {
-	case ir.ClassMove, ir.ClassGather: // reads, and which of them it is
+	case ir.ClassMove, ir.ClassGather: // the reads, and the choice among them
 		return int(n.NArgs)
 	}
 	var code []ir.Instr

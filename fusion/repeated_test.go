@@ -9,8 +9,9 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// paths is a walk of so many normal steps at each of n points, in a scope, of which the last
-// place and the mean of exponentials are reduced in two ways each.
+// paths is a program of n random walks, each of so many normal steps, in a scope. Its results are
+// sums over all walks: of the last place, of its square, of the sum of the exponentials, and of
+// that sum's square.
 func paths(steps, n int) string {
 	var b strings.Builder
 	id := 0
@@ -38,8 +39,8 @@ func paths(steps, n int) string {
 	return b.String() + "\n"
 }
 
-// The quick plan computes costly values that several results are made of once and does not
-// write them, where the results can be one kernel.
+// TestQuickPlanJoinsBeforeItWrites: if the results can be one kernel, the greedy plan computes
+// costly values that several results depend on once, and does not write them.
 func TestQuickPlanJoinsBeforeItWrites(t *testing.T) {
 	for _, steps := range []int{2, 12} {
 		seg := segmentOf(parseProgram(t, paths(steps, 1<<20)))

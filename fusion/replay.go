@@ -10,16 +10,14 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Replay makes a plan that comes from outside the process again: what costs
-// time in Explore is choosing which results share a kernel, and those choices
-// are in the plan; what follows from them is made here from the segment. So a
-// plan that was tampered with may be slow but never computes something else.
-// An error says where the two are not the same plan, though only the names of
-// equal paths may differ.
+// Replay rebuilds a plan that comes from outside the process. The slow part of Explore is to choose
+// which results share a kernel. Replay takes these choices from the plan and computes everything
+// else from the segment. So a plan that was tampered with may be slow, but it never computes
+// something else. An error says where the rebuilt plan differs; equal paths may be written in
+// different ways.
 //
-// The plan must have passed Verify. One that was explored on other sizes or
-// scalars may do without guards that would be made for this segment, and is
-// refused although it would do.
+// The plan must have passed Verify. A plan that was explored at other sizes or scalars may lack
+// guards that this segment would get. Replay refuses such a plan although it would be right.
 func (p *Plan) Replay(seg *segment.Segment, caps *runtime.Caps, opt Options) (*Plan, error) {
 	apart := *seg
 	apart.Scalars = p.guarded(seg.Scalars)
@@ -32,7 +30,7 @@ func (p *Plan) Replay(seg *segment.Segment, caps *runtime.Caps, opt Options) (*P
 			x.stored[p.Steps[i].Operands[o].Tensor] = true
 		}
 	}
-	x.chooseRoots(slices.Clone(x.stored)) // what is stored is known, but not which views are views of it
+	x.chooseRoots(slices.Clone(x.stored)) // stored is known already; this call finds the aliases
 	for i := range p.Steps {
 		g, err := x.groupAs(&p.Steps[i])
 		if err != nil {
@@ -48,7 +46,7 @@ func (p *Plan) Replay(seg *segment.Segment, caps *runtime.Caps, opt Options) (*P
 			return nil, fmt.Errorf("step %d: %w", i, err)
 		}
 		if d := p.Steps[i].Domain; !s.Kernel.HasRows() && x.class.of[d] == x.class.of[s.Domain] {
-			s.Domain = d // of one shape; it may be that of a row op whose result turned out not to matter
+			s.Domain = d // same shape; the old domain may be the operand of a row op that simplification removed
 		}
 		if what := p.Steps[i].differs(&s); what != "" {
 			return nil, fmt.Errorf("step %d: the %s are not those of the segment", i, what)
@@ -68,9 +66,8 @@ func (p *Plan) Replay(seg *segment.Segment, caps *runtime.Caps, opt Options) (*P
 	return again, again.Verify(seg)
 }
 
-// guarded are scalars of which only those are equal that the plan's guards say
-// are: what Explore may have made of others that were equal by chance it may
-// not have relied on.
+// guarded is a copy of the scalars in which only those are equal that the plan's guards say are
+// equal. Explore may not have relied on other chance equalities, so Replay must not use them.
 func (p *Plan) guarded(scalars []segment.Scalar) []segment.Scalar {
 	apart := slices.Clone(scalars)
 	for i := range apart {
@@ -84,16 +81,16 @@ func (p *Plan) guarded(scalars []segment.Scalar) []segment.Scalar {
 	return apart
 }
 
-// groupAs is the group that a step was made of.
+// groupAs is the group that a step was made from.
 func (x *explorer) groupAs(s *Step) (*group, error) {
 	g := &group{kind: &builders[kindElementwise], domain: x.class.of[s.Domain], over: -1}
-	if len(s.Kernel.Reduces) > 0 { // which may be all that is left of its row ops
+	if len(s.Kernel.Reduces) > 0 { // the totals may be all that is left of the row ops
 		if !slices.IsSorted(s.Axes) {
 			return nil, errPath
 		}
 		g.kind, g.over, g.axes = &builders[kindRows], int32(s.Domain), s.Axes
 	}
-	for _, node := range s.Nodes { // the kernel need have no row op left
+	for _, node := range s.Nodes { // simplification may have removed the kernel's row ops
 		if g.over >= 0 {
 			break
 		}
@@ -127,7 +124,7 @@ func (x *explorer) groupAs(s *Step) (*group, error) {
 	return g, x.totalsAs(g, s)
 }
 
-// mapAlong is the index map of a path that an output may have.
+// mapAlong is the index map of an output's path.
 func (x *explorer) mapAlong(domain int32, path []Hop) (*indexMap, error) {
 	m := x.maps.identity(domain)
 	for _, h := range path {
@@ -171,8 +168,8 @@ func (x *explorer) mapAlong(domain int32, path []Hop) (*indexMap, error) {
 	return m, nil
 }
 
-// differs names what two steps differ in, "" if they are one. Equal paths may be
-// spelt in several ways.
+// differs names the first field in which two steps differ, "" if they are the same. It does not
+// compare paths, because equal paths may be written in different ways.
 func (s *Step) differs(t *Step) string {
 	for _, c := range []struct {
 		what string

@@ -2,23 +2,23 @@ package fusion
 
 import "github.com/millrace-go/millrace/ir"
 
-// layouter lays out one step: a domain that reshapes may refine, and a tracer
-// per operand.
+// layouter computes the layout of one step. It has a domain, whose dims reshapes may split, and a
+// tracer per operand.
 type layouter struct {
 	domain  space
 	tracers []tracer
-	frozen  bool // the domain's dims must stay as they are
+	frozen  bool // the domain's dims must not be split
 }
 
-// reshape goes to another shape of as many elements. Runs of dims with equal
-// products are handled apart: merging dims is always affine; splitting them
-// again is where their indices fall into digits, which may need a domain dim
-// to become two. What is in no such form goes through a stage.
+// reshape goes to another shape with as many elements. It treats each run of dims with equal
+// products alone. Merging dims is always affine. Splitting dims needs their indices as digits, and
+// for that a domain dim may have to be split too. If strides cannot express the reshape, it opens a
+// stage.
 func (l *layouter) reshape(t *tracer, to ir.Shape) error {
 	var next [ir.MaxRank]affine
 	i, j := 0, 0
 	if to.Elems() == 0 {
-		i, j = t.rank, len(to) // no element, no index
+		i, j = t.rank, len(to) // there is no element, so there is no index
 	}
 	for {
 		for i < t.rank && t.shape[i] == 1 {
@@ -55,8 +55,8 @@ func (l *layouter) reshape(t *tracer, to ir.Shape) error {
 	return nil
 }
 
-// regroup expresses dims j0 to j1 of the target by dims i0 to i1 of the
-// current shape, which have the same product.
+// regroup expresses dims j0 to j1 of the target by dims i0 to i1 of the current shape. Both runs
+// have the same product.
 func (l *layouter) regroup(t *tracer, next *[ir.MaxRank]affine, i0, i1 int, to ir.Shape, j0, j1 int) bool {
 	if i1-i0 == 1 && j1-j0 == 1 {
 		next[j0] = t.at[i0]
@@ -74,7 +74,7 @@ func (l *layouter) regroup(t *tracer, next *[ir.MaxRank]affine, i0, i1 int, to i
 			continue
 		}
 		n /= int64(to[d])
-		if n == 1 { // only dims of size 1 are left
+		if n == 1 { // all dims that remain have size 1
 			break
 		}
 		if !l.split(t, next, &whole, &next[d], int64(to[d])) {
@@ -89,9 +89,9 @@ func (l *layouter) regroup(t *tracer, next *[ir.MaxRank]affine, i0, i1 int, to i
 	return true
 }
 
-// split takes f apart: low becomes f mod q and f the quotient. It is possible
-// where every coefficient is either a multiple of q or so small that the small
-// ones together stay below q. A dim that crosses the border is made two.
+// split divides f by q: low becomes f mod q, and f becomes the quotient. It is possible if every
+// coefficient is either a multiple of q or small, and the small terms together stay below q. A dim
+// that fits neither case is split in two.
 func (l *layouter) split(t *tracer, next *[ir.MaxRank]affine, f, low *affine, q int64) bool {
 	s := t.space()
 	if f.idx != 0 {
@@ -128,8 +128,8 @@ func (l *layouter) split(t *tracer, next *[ir.MaxRank]affine, f, low *affine, q 
 	return true
 }
 
-// refine makes dim d of the current space two, the inner of size n, for
-// everything that ranges over it.
+// refine splits dim d of the current space in two, the inner one of size n, in all indices that use
+// the space. It reports false if the space has no room or its dims must not be split.
 func (l *layouter) refine(t *tracer, next *[ir.MaxRank]affine, f *affine, d int, n int64) bool {
 	s := t.space()
 	if s.rank == len(s.dims) || t.digits == nil && l.frozen {

@@ -7,22 +7,20 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// isRow reports that a map from g's domain takes all points of a row to one
-// element.
+// isRow reports that a map from g's domain takes all points of a row to one element.
 func (x *explorer) isRow(g *group, m *indexMap) bool {
 	if m.scatters() {
 		return true
 	}
 	axes := axisMask(g.axes) & x.lively(g.domain)
 	if axes == 0 {
-		// A row is one point by structure. Results of contractions are row values
-		// even there.
+		// By structure a row is one point. Only results of contractions are row values then.
 		return g.contracts()
 	}
 	return x.moving(m)&axes == 0
 }
 
-// lively is the set of dims of a class that are not 1 by structure.
+// lively is the set of dims of a class that are not 1 by structure, as bits.
 func (x *explorer) lively(class int32) uint32 {
 	mask := uint32(0)
 	for d, v := range x.class.dims[class] {
@@ -33,8 +31,8 @@ func (x *explorer) lively(class int32) uint32 {
 	return mask
 }
 
-// eachRow reports that a map takes every row to an element of its own, all
-// elements being met.
+// eachRow reports that a map takes every row to an element of its own, and that every element has a
+// row.
 func (x *explorer) eachRow(g *group, m *indexMap) bool {
 	kept := x.lively(g.domain) &^ axisMask(g.axes)
 	m = x.maps.whole(m)
@@ -49,9 +47,9 @@ func axisMask(axes []int) uint32 {
 	return mask
 }
 
-// moving is the set of the domain's dims that a map's element may depend on.
+// moving is the set of the domain's dims that the element of a map may depend on, as bits.
 func (x *explorer) moving(m *indexMap) uint32 {
-	var by [ir.MaxRank]uint32 // of each dim of the shape come to, the domain's dims
+	var by [ir.MaxRank]uint32 // for each dim of the current shape, the domain's dims
 	from := len(x.class.dims[m.from])
 	for d := range from {
 		by[d] = 1 << d
@@ -95,12 +93,12 @@ func (x *explorer) moving(m *indexMap) uint32 {
 				}
 			}
 		case stepScatter:
-			by[x.seg.Nodes[s.node].Attr.Axes[0]] = 0 // one row of the indices looks at one of these
+			by[x.seg.Nodes[s.node].Attr.Axes[0]] = 0 // a row of the indices accesses one row of this tensor
 		case stepReshape:
-			// Which of them go where depends on sizes.
+			// The sizes decide which dim goes where.
 			by = together(was[:rank], len(to))
 		case stepMove:
-			// Strides of more than 1 are undone by taking one number apart, see tracer.move.
+			// A stride above 1 is undone by splitting one number, see layouter.move.
 			if n := &x.seg.Nodes[s.node]; n.Op != ir.Concat && !allUnit(n) {
 				by = together(was[:rank], len(to))
 			}
@@ -110,7 +108,7 @@ func (x *explorer) moving(m *indexMap) uint32 {
 	return union(by[:rank])
 }
 
-// together has each of n dims depend on all that any of the dims before does.
+// together makes each of n dims depend on all domain dims that any of the old dims depends on.
 func together(was []uint32, n int) (by [ir.MaxRank]uint32) {
 	all := union(was)
 	for d := range n {
@@ -136,22 +134,22 @@ func (x *explorer) rowLength(g *group) int64 {
 	return n
 }
 
-// cacheRow is the size, in bytes, up to which what a kernel reads of a row is
-// still in a cache when it is read again.
+// cacheRow is the largest size, in bytes, of a row's operands at which they are still in a cache
+// when the row is read again.
 const cacheRow = 512 << 10
 
-// runs is how often the parts of a group's kernel are executed.
+// runs counts how often the parts of a group's kernel are executed.
 type runs struct {
-	work  int64 // instructions, all in all
+	work  int64 // number of executed instructions
 	loose bool  // see cost
-	anew  bool  // values of rows that fit in no cache are computed in several phases
-	// stretches are those along the innermost dim, of all operands, where an operand
-	// that is put together from interleaved parts makes them shorter than the dim is.
+	anew  bool  // rows fit in no cache, and their values are computed in several phases
+	// stretches counts the stretches along the innermost dim, over all operands, if an operand made
+	// of interleaved parts makes them shorter than the dim; else 0.
 	stretches int64
-	load      []uint32 // of each operand, the phases that read it; nil where memory is read once
+	load      []uint32 // for each operand, the phases that read it, as bits; nil if all are read once
 }
 
-// times is how often operand i is brought from memory.
+// times is how often operand i is read from memory.
 func (r *runs) times(i int) int64 {
 	if r.load == nil {
 		return 1
@@ -159,10 +157,10 @@ func (r *runs) times(i int) int64 {
 	return int64(max(1, bits.OnesCount32(r.load[i])))
 }
 
-// runs counts. A row is worked on in phases: the values that a row op needs
-// come before it, its result and what needs that after it. So a row is read
-// once per phase, from memory where it is too long for the cache. The values of so
-// long a row are computed again in each phase that needs them: the device keeps none.
+// runs counts the work of a group's kernel. A kernel works on a row in phases: a row op's operands
+// are computed in the phase before it, and its result and dependants in the phase after. So a row
+// is read once per phase, from memory if it is too long for the cache. The device does not keep the
+// values of such a long row: each phase that needs them computes them again.
 func (x *explorer) runs(g *group, b *body, w writes) runs {
 	points := x.maps.elems(g.domain)
 	if g.over < 0 {
@@ -202,8 +200,8 @@ func (x *explorer) runs(g *group, b *body, w writes) runs {
 	return r
 }
 
-// phasesOf gives for every operand the set of phases that read it, and for every value the
-// set of those that need it.
+// phasesOf gives, for every operand, the set of phases that read it, and, for every value, the set
+// of phases that need it, as bits.
 func phasesOf(k *codegen.Kernel) (load, need []uint32) {
 	depth := make([]uint, len(k.Body))
 	for i, in := range k.Body {

@@ -7,14 +7,13 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// worthGuarding is the part of a kernel's instructions that merging scalars
-// must remove before a plan is tied to their being equal.
+// worthGuarding: merging scalars must remove at least one in so many of a kernel's instructions;
+// otherwise the plan is not tied to their being equal.
 const worthGuarding = 10
 
-// mergeScalars makes scalars of equal bits one where that lets the kernel
-// share work: a function written out twice in public ops has its constants in
-// two sets of slots. Each merge becomes a guard, so only those that help are
-// kept. Scalars that stay apart stay free to change.
+// mergeScalars gives scalars of equal bits one slot where the kernel then shares work: a function
+// that is written out twice in public ops has its constants in two sets of slots. Each merge
+// becomes a guard, so only merges that help are kept. Other scalars may still change freely.
 func (x *explorer) mergeScalars(k *codegen.Kernel, slots []int32) (*codegen.Kernel, []int32, []Guard) {
 	same := make([]int, len(slots)) // first kernel scalar of the same bits
 	any := false
@@ -61,7 +60,7 @@ func (x *explorer) mergeScalars(k *codegen.Kernel, slots []int32) (*codegen.Kern
 	return k, left, guards
 }
 
-// withScalars is k with every scalar slot renumbered.
+// withScalars is a copy of k with scalar slot i renumbered to[i].
 func withScalars(k *codegen.Kernel, to []int) *codegen.Kernel {
 	n := *k
 	n.Body = slices.Clone(k.Body)
@@ -73,14 +72,14 @@ func withScalars(k *codegen.Kernel, to []int) *codegen.Kernel {
 	return &n
 }
 
-// release takes scalar i out of its set of equals.
+// release takes scalar i out of its set of equal scalars.
 func release(same []int, i int) []int {
 	out := slices.Clone(same)
 	out[i] = i
 	if same[i] != i {
 		return out
 	}
-	first := -1 // i led its set: the next one leads what remains
+	first := -1 // i was the set's first: the next one becomes the first
 	for j := i + 1; j < len(same); j++ {
 		if same[j] == i {
 			if first < 0 {

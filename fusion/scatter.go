@@ -5,21 +5,20 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// A scatter's group goes over its indices, row by row along the axis. What is
-// scattered, and the indices, are computed as it goes; what it is scattered into
-// must be in memory, and is the memory of the result where nobody needs it any
-// longer.
+// The group of a scatter iterates over the indices, row by row along the axis. It computes the
+// indices and the scattered values on the way. The tensor that is scattered into must be in memory.
+// The result takes over its memory if nothing else needs it.
 
-// scatters reports a group with a scatter: the only row op of its kernel, whose
-// result is all that is written.
+// scatters reports a group with a scatter. The scatter is the only row op of its kernel, and its
+// result is the only output.
 func (g *group) scatters() bool { return g.kind == &builders[kindScatter] }
 
-// growScatter never does: what could be computed with a scatter is computed for
-// its operands, and only what others read is a group.
+// growScatter never grows. Values that a scatter needs are computed as its operands; only values
+// that other groups read have groups of their own.
 func growScatter(*explorer, *group, *group) ([]*group, string) { return nil, reasonScatter }
 
-// scatter goes from the domain of a scatter's indices to what is scattered
-// into: to the row there, whose elements the indices name.
+// scatter is the map from the domain of a scatter's indices to the tensor that is scattered into:
+// to the row whose elements the indices select.
 func (ms *mapSet) scatter(def int32) *indexMap {
 	n := &ms.seg.Nodes[def]
 	m := ms.identity(ms.class.of[n.Args[1].ID])
@@ -27,7 +26,7 @@ func (ms *mapSet) scatter(def int32) *indexMap {
 		hops: []Hop{{Node: int(def)}}})
 }
 
-// scatter makes the result of a scatter in its own group; others find it in
+// scatter computes the result of a scatter in the scatter's own group. Other groups read it from
 // memory.
 func (b *body) scatter(n *ir.Node, t int32, m *indexMap) ir.Ref {
 	if !b.g.scatters() || !b.owns(t) {
@@ -40,7 +39,7 @@ func (b *body) scatter(n *ir.Node, t int32, m *indexMap) ir.Ref {
 	return b.emit(ir.Scatter, n.DT, codegen.ScatterImm(slot, n.Attr.Mode, n.Attr.Combine), index, value)
 }
 
-// under is the operand of what t is in memory, through views.
+// under is the operand for tensor t, which must be in memory, possibly through views.
 func (b *body) under(t int32, m *indexMap) int {
 	for {
 		n := b.x.node(t)
@@ -51,7 +50,7 @@ func (b *body) under(t int32, m *indexMap) int {
 			def := b.x.seg.Tensors[t].Def
 			b.nodes.add(def)
 			m = b.x.maps.through(m, edge{node: def})
-		case n.Op.Info().RowOp: // of no axes: it is its operand
+		case n.Op.Info().RowOp: // over no axes: the result is the operand
 			b.nodes.add(b.x.seg.Tensors[t].Def)
 		default:
 			b.err = errLookup
@@ -61,5 +60,5 @@ func (b *body) under(t int32, m *indexMap) int {
 	}
 }
 
-// scatters reports a map to a row that indices walk.
+// scatters reports a map to a row whose elements the indices select.
 func (m *indexMap) scatters() bool { return len(m.steps) > 0 && m.steps[0].kind == stepScatter }

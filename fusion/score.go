@@ -5,9 +5,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// model predicts kernel times from what a device says of itself. Where it says
-// nothing (a device that only plans), figures of an ordinary CPU stand in, so
-// that plans made there look like plans made elsewhere.
+// model predicts kernel times from the figures in a device's caps. For figures that a device does
+// not give (it may only plan), those of an ordinary CPU are used, so its plans look like those of
+// other devices.
 type model struct {
 	bandwidth float64
 	launch    float64
@@ -29,9 +29,9 @@ func newModel(c *runtime.Caps) model {
 	return m
 }
 
-// seconds is the predicted time of one kernel that moves bytes and executes
-// ops instructions. Arithmetic hides behind memory traffic, or the other way
-// round, but never all of it: threads reach the end of their share together.
+// seconds is the predicted time of one kernel that moves bytes and executes ops instructions.
+// Arithmetic and memory traffic overlap, but not wholly: the threads reach the end of their share
+// together.
 func (m model) seconds(bytes, ops int64) float64 {
 	mem, work := float64(bytes)/m.bandwidth, float64(ops)*m.op
 	return m.launch + max(mem, work) + min(mem, work)/4
@@ -44,7 +44,7 @@ func (x *explorer) elemSize(dt ir.DType) int64 {
 	return int64(dt.Size())
 }
 
-// total is the predicted time of all groups.
+// total is the predicted time of all groups, in seconds.
 func (x *explorer) total() float64 {
 	sum := 0.0
 	for _, g := range x.groups {

@@ -10,18 +10,17 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Size is a condition of a plan's size class: that tensor Of has at most, or
-// with AtLeast at least, Per times as many elements as tensor Over, and Plus. A
-// plan is right at every size that its guards admit; outside its class another
-// one may be faster, because a choice that rested on predicted times would be
-// another there. Most plans have no such choice, and no class.
+// Size is one condition of a plan's size class: tensor Of has at most (with AtLeast: at least) Per
+// times as many elements as tensor Over, plus Plus. A plan is right at every size that its guards
+// admit. Outside its class another plan may be faster, because a choice that rests on predicted
+// times would be another there. Most plans have no such choice, and so no class.
 type Size struct {
-	Of, Over  int // tensors; Over is -1 where Of is compared with Plus alone
+	Of, Over  int // tensors; Over is -1 if Of is compared with Plus only
 	AtLeast   bool
 	Per, Plus int64
 }
 
-// Suits reports whether a segment of the plan's relative form is in a class.
+// Suits reports whether a segment of the plan's relative form is in a size class.
 func Suits(sizes []Size, seg *segment.Segment) bool {
 	for i := range sizes {
 		if !sizes[i].holds(seg) {
@@ -49,14 +48,13 @@ func (s *Size) verify(seg *segment.Segment) error {
 	return nil
 }
 
-// alike reports conditions of which one implies the other where its numbers are
-// both lower.
+// alike reports that two conditions differ in their numbers only. Then, if both numbers of one are
+// lower, one condition implies the other.
 func (s *Size) alike(o *Size) bool {
 	return s.Of == o.Of && s.Over == o.Over && s.AtLeast == o.AtLeast
 }
 
-// Widen is a class that holds wherever one of two does: for a plan that was
-// found at sizes of both.
+// Widen is a class that contains both a and b. It is for a plan that was found at sizes of both.
 func Widen(a, b []Size) []Size {
 	var both []Size
 	for _, s := range a {
@@ -80,20 +78,20 @@ func Widen(a, b []Size) []Size {
 	return both
 }
 
-// Same reports that two plans of one relative form run the same kernels, though
-// they may have been explored at other sizes.
+// Same reports that two plans of one relative form run the same kernels. They may have been
+// explored at different sizes.
 func (p *Plan) Same(q *Plan) bool {
 	return p.bare() == q.bare()
 }
 
-// bare is the text of what a plan does.
+// bare is the plan's text without refusals, score and size class.
 func (p *Plan) bare() string {
 	q := *p
 	q.Refusals, q.Score, q.Sizes = nil, 0, nil
 	return q.String()
 }
 
-// text prints a condition: size t9 most 2 t4 plus 5000.
+// text prints a condition, for example: size t9 most 2 t4 plus 5000.
 func (s *Size) text(b *strings.Builder) {
 	word := "most"
 	if s.AtLeast {
@@ -106,7 +104,7 @@ func (s *Size) text(b *strings.Builder) {
 	fmt.Fprintf(b, " %d\n", s.Plus)
 }
 
-// size reads what text prints.
+// size parses what text prints.
 func (p *planParser) size(string) (err error) {
 	s := Size{Over: -1}
 	if s.Of, err = p.number("t"); err != nil {
@@ -135,7 +133,7 @@ func (p *planParser) size(string) (err error) {
 	return err
 }
 
-// count reads a number of elements.
+// count parses a number of elements.
 func (p *planParser) count() (int64, error) {
 	w := p.next()
 	n, err := strconv.ParseUint(w, 10, 63)
@@ -145,25 +143,24 @@ func (p *planParser) count() (int64, error) {
 	return int64(n), nil
 }
 
-// slack is how far beyond the size at which two choices are predicted to take
-// the same time a class reaches: near that size neither is worth a search.
+// slack is the factor by which a class extends beyond the size at which two choices are predicted
+// to take the same time. Near that size neither choice is worth a search.
 const slack = 2
 
-// choice is one between two plans that rested on predicted times. What was
-// judged is a value made apart, by a kernel of its own and in memory, against
-// one made where it is read, at every point of a domain.
+// choice is a choice between two plans that was made by predicted times. Either a value is computed
+// once per element, by a kernel of its own, and stored in memory ("apart"), or it is computed where
+// it is read, at every point of a domain.
 type choice struct {
-	value  int32   // the tensor made apart
+	value  int32   // the tensor that may be made apart
 	domain int32   // class of the domain over which it is made otherwise
-	launch float64 // seconds in launches that making it apart costs
-	rest   float64 // in all else; negative where making it apart saves work
-	own    float64 // what making it takes apart, once per element, without the launch
+	launch float64 // seconds for launches that making it apart adds
+	rest   float64 // seconds for all else that it adds; negative if it saves work
+	own    float64 // seconds to make it apart, once per element, without the launch
 }
 
-// note adds to the plan's class what a choice says of the sizes at which it
-// would be another. To make the value apart takes launches and a time for each
-// of its elements; to make it where it is read, a time for each point of the
-// domain.
+// note adds to the plan's class the sizes at which a choice would change. Making a value apart
+// costs launches and a time per element of the value. Making it where it is read costs a time per
+// point of the domain.
 func (x *explorer) note(c choice) {
 	value, domain := x.class.of[c.value], c.domain
 	n, of := x.elems(c.value), x.class.rep[domain]
@@ -180,8 +177,8 @@ func (x *explorer) note(c choice) {
 	}
 }
 
-// bound adds a condition: where there are per elements for one of over others,
-// and plus, what was chosen stops being the better choice.
+// bound adds the condition of one choice. The other choice becomes better when Of has per elements
+// for each of Over's elements, plus plus. now is the number of Of's elements, over of Over's.
 func (x *explorer) bound(s Size, now, over int64, per, plus float64) {
 	at := per*float64(over) + plus
 	switch {
@@ -212,8 +209,8 @@ func (x *explorer) bound(s Size, now, over int64, per, plus float64) {
 	x.sizes = append(x.sizes, s)
 }
 
-// ratioVaries reports a domain that may be another number of times as large as a
-// tensor at other sizes: one that does not merely have its dims in another order.
+// ratioVaries reports a domain whose size in proportion to a tensor may differ at other sizes. It
+// does not if the two have the same dims, in any order.
 func (x *explorer) ratioVaries(domain, t int32) bool {
 	a, b := x.lengths(domain), x.lengths(x.class.of[t])
 	return !slices.Equal(a, b) && (x.maps.elems(domain) != x.elems(t) || x.class.broadcasts(domain, x.class.of[t]))
@@ -226,28 +223,27 @@ func (x *explorer) lengths(class int32) []int32 {
 	return dims
 }
 
-// noteMerge notes the choice between two groups and the one they become.
+// noteMerge notes the choice between two groups and the group that they become together.
 func (x *explorer) noteMerge(a, b, together *group) {
 	if a.domain == together.domain {
 		a, b = b, a
 	}
 	if a.domain == together.domain {
-		return // nothing is computed more often than before
+		return // no value is computed more often than before
 	}
 	for _, r := range together.roots {
 		if r.tensor == a.roots[0].tensor && together.over >= 0 && x.isRow(together, r.at) {
-			return // once per row is what it was before
+			return // a's values are computed once per row, as often as before
 		}
 	}
-	// What a does is done over b's domain.
+	// The work of a is done over b's domain.
 	c := choice{value: a.roots[0].tensor, domain: together.domain, launch: x.model.launch}
 	c.own = x.price(a).seconds - x.model.launch
 	c.rest = x.price(a).seconds + x.price(b).seconds - x.price(together).seconds - c.launch
 	x.note(c)
 }
 
-// noteSlower notes the pairs of groups that are not one because that would take
-// longer.
+// noteSlower notes the pairs of groups that were not joined because one kernel would be slower.
 func (x *explorer) noteSlower() {
 	for _, p := range x.nearPairs() {
 		a, b := x.groups[p[0]], x.groups[p[1]]
@@ -260,9 +256,9 @@ func (x *explorer) noteSlower() {
 	}
 }
 
-// noteWriting notes the choice whether to write a value that groups compute.
-// To make it apart takes own seconds without the launch, and was predicted to
-// change the total from before to after, and the number of groups by more.
+// noteWriting notes the choice whether to write value t, which groups over these domains compute.
+// Making t apart takes own seconds without the launch. It was predicted to change the total from
+// before to after, and it adds more groups.
 func (x *explorer) noteWriting(t int32, domains []int32, own float64, more int, before, after float64) {
 	c := choice{value: t, launch: float64(more) * x.model.launch, own: own}
 	c.rest = after - before - c.launch
@@ -271,8 +267,8 @@ func (x *explorer) noteWriting(t int32, domains []int32, own float64, more int, 
 	}
 }
 
-// noteUnrepeated notes a value that is computed once per element only because
-// the sizes are such: its domain is as large as it is, and may be larger.
+// noteUnrepeated notes a value that is computed once per element only at the current sizes: its
+// domain has as many elements as the value now, but may have more at other sizes.
 func (x *explorer) noteUnrepeated(t int32) {
 	for _, domain := range x.usersOf(t) {
 		if domain == x.class.of[t] || x.maps.elems(domain) != x.elems(t) || !x.class.broadcasts(domain, x.class.of[t]) {
@@ -288,8 +284,8 @@ func (x *explorer) noteUnrepeated(t int32) {
 	}
 }
 
-// alone is what a value costs in a kernel of its own. It is no part of the
-// search, whose effort must not depend on what is noted.
+// alone is the cost of a value in a kernel of its own. It does not count as effort of the search,
+// which must not depend on notes.
 func (x *explorer) alone(t int32) *cost {
 	search := x.search
 	x.search = false

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/internal/progen"
 )
 
-// rowsOf is a program whose best plan depends on sizes: erf of a row is computed
-// again for every row where these are few, and written where they are many.
+// rowsOf is a program whose best plan depends on sizes. If there are few rows, the erf of a row is
+// recomputed for every row; if there are many, it is written.
 func rowsOf(n, d int) string {
 	return fmt.Sprintf("%%0 = input : float32(%d,%d)\n%%1 = input : float32(%d)\n%%2 = erf %%1 : float32(%d)\n%%3 = add %%0 %%2 : float32(%d,%d)\noutput %%3\n", n, d, d, d, n, d)
 }
@@ -52,7 +52,7 @@ func TestSizeClass(t *testing.T) {
 	}
 }
 
-// Where nothing is computed at more points than it has there is no class.
+// TestNoSizeClass: a plan that computes no value at more points than the value has has no class.
 func TestNoSizeClass(t *testing.T) {
 	for _, text := range []string{
 		geluCustom,
@@ -66,8 +66,8 @@ func TestNoSizeClass(t *testing.T) {
 	}
 }
 
-// Random plans are in their own class, keep it in their text and when they are
-// made again, and one at other sizes is refused where there are no such tensors.
+// TestClassesAreKept: random plans suit the class that they were found in, and keep it in their
+// text and in Replay. Verify refuses conditions on tensors that do not exist.
 func TestClassesAreKept(t *testing.T) {
 	some := 0
 	for seed := range uint64(100) {

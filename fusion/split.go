@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// splitOver breaks up groups that exceed a device limit by writing values from
-// their middle to memory. One op alone is always a kernel.
+// splitOver splits groups that exceed a device limit: it writes a value from the middle of the
+// group to memory. A group of one op cannot be split.
 func (x *explorer) splitOver() {
 	for i := 0; i < len(x.groups); {
 		g := x.groups[i]
@@ -18,16 +18,16 @@ func (x *explorer) splitOver() {
 		}
 		if t, ok := x.cutPoint(g); ok {
 			x.write(t)
-			i = 0 // what a group reads instead of computing may be one operand more
+			i = 0 // reading t instead of computing it may give a group one operand more
 		} else {
 			i++
 		}
 	}
 }
 
-// cutPoint picks the value whose own group would be the largest that keeps to
-// the limits, the latest of several; where none does, the smallest. There is
-// none in a group of one op.
+// cutPoint picks the value to write: the one whose own group is the largest within the limits, and
+// the latest of several. If no group is within the limits, it picks the one with the smallest
+// group. It reports false for a group of one op.
 func (x *explorer) cutPoint(g *group) (int32, bool) {
 	best, most := int32(-1), -1
 	small, least := int32(-1), math.MaxInt
@@ -35,7 +35,7 @@ func (x *explorer) cutPoint(g *group) (int32, bool) {
 	for _, t := range x.inner(g) {
 		x.eachArg(x.seg.Tensors[t].Def, func(a int32) { over[t] = over[t] || over[x.base(a)] })
 		if over[t] {
-			continue // as what it is made of is
+			continue // one of its operands is over the limits
 		}
 		part := x.groupOf(t)
 		w := x.price(part).weight
@@ -52,13 +52,13 @@ func (x *explorer) cutPoint(g *group) (int32, bool) {
 	return best, best >= 0
 }
 
-// inner lists the values that a group holds in registers only and that could
-// be written, in program order. Broadcast constants are not worth memory.
+// inner lists, in program order, the values that a group holds only in registers and that could be
+// written. Broadcast constants are not worth memory.
 func (x *explorer) inner(g *group) []int32 {
 	var ts []int32
 	nodes := x.price(g).nodes
 	if x.price(g).err == errTooLarge {
-		nodes = x.madeBy(g) // not all of which were looked at
+		nodes = x.madeBy(g) // price did not look at all nodes
 	}
 	for _, n := range x.part {
 		t := x.seg.Out[n]
@@ -69,7 +69,7 @@ func (x *explorer) inner(g *group) []int32 {
 	return ts
 }
 
-// madeBy is the set of nodes that a group computes its roots by.
+// madeBy is the set of nodes that a group computes its roots from.
 func (x *explorer) madeBy(g *group) nodeSet {
 	nodes := newNodeSet(len(x.seg.Nodes))
 	var visit func(n int32)
@@ -90,8 +90,8 @@ func (x *explorer) madeBy(g *group) nodeSet {
 	return nodes
 }
 
-// write has t written to memory by groups of its own. Groups that computed it
-// now read it; the others stay as they are, prices and all.
+// write makes groups that write t to memory. Groups that computed t now read it. The other groups
+// stay as they are, with their prices.
 func (x *explorer) write(t int32) {
 	groups := make([]*group, 0, len(x.groups)+1)
 	for _, g := range x.groups {
@@ -106,16 +106,15 @@ func (x *explorer) write(t int32) {
 	x.groups = append(groups, x.groupsOf(t)...)
 }
 
-// worthWriting is the least number of lowered instructions behind a value for
-// which writing it is considered: below that recomputing always wins.
+// worthWriting is the smallest number of lowered instructions behind a value for which writing it
+// is considered. With fewer instructions, recomputing is always faster.
 const worthWriting = 8
 
-// writeShared looks for values that several groups compute, or that one group
-// computes at several maps, in several phases, or at more points than the value has elements, and
-// writes them to memory where that is predicted to be faster.
+// writeShared writes values to memory where that is predicted to be faster. Candidates are values
+// that several groups compute, or that one group computes at several maps, in several phases, or at
+// more points than the value has elements.
 //
-// Late values are tried first: with a value in memory, what it is made from
-// need not be.
+// It tries late values first: if a value is in memory, the values that it is made from need not be.
 func (x *explorer) writeShared() {
 	for _, n := range slices.Backward(x.part) {
 		if x.over() {
@@ -129,8 +128,8 @@ func (x *explorer) writeShared() {
 	}
 }
 
-// dropUnread stops writing values that were to be read by groups which by now
-// compute them in registers.
+// dropUnread stops writing values that no other group reads any more, because the groups that would
+// have read them now compute them in registers.
 func (x *explorer) dropUnread() {
 	for i := 0; i < len(x.groups); i++ {
 		for _, r := range x.groups[i].roots {
@@ -156,8 +155,8 @@ func (x *explorer) readElsewhere(t int32, i int) bool {
 	return false
 }
 
-// times is how often a group computes t at one index map: once per row where it
-// fits into the rows.
+// times is how often a group computes t at one index map: once per row if t has at most one element
+// per row, else once per point.
 func (x *explorer) times(g *group, t int32) int64 {
 	points := x.maps.elems(g.domain)
 	if rows := points / max(1, x.rowLength(g)); x.elems(t) <= rows {
@@ -166,7 +165,7 @@ func (x *explorer) times(g *group, t int32) int64 {
 	return points
 }
 
-// writable reports a value that is in registers only and may be worth memory.
+// writable reports a value that is only in registers and may be worth memory.
 func (x *explorer) writable(t int32) bool {
 	return x.needed[t] && !x.stored[t] && !x.isView(t) && !x.isRowOp(t) && x.node(t) != nil && x.node(t).Op != ir.Full
 }
@@ -188,14 +187,14 @@ func (x *explorer) candidate(t int32) bool {
 	if users <= 1 && !repeated && !inside && !apart {
 		return false
 	}
-	// What is made of rows that are in no memory can be had there only.
+	// A value made from rows that are not in memory may have no group of its own.
 	alone := x.price(x.groupOf(t))
-	// An operand of a contraction costs as much to write where it is made as
-	// what it is made from, and is computed once there.
+	// Writing a contraction's operand where it is made costs as much as writing the value that it
+	// is made from, and it is then computed once.
 	return alone.err == nil && (inside || apart || alone.weight >= worthWriting)
 }
 
-// countOver counts the groups that exceed a limit of the device: those of one op.
+// countOver counts the groups that exceed a device limit. They are groups of one op.
 func (x *explorer) countOver() (n int) {
 	for _, g := range x.groups {
 		if x.overLimit(g) != "" {
@@ -205,8 +204,8 @@ func (x *explorer) countOver() (n int) {
 	return n
 }
 
-// tryWriting gives t a group of its own, lets that join what it can, and keeps
-// the result if the whole is faster.
+// tryWriting gives t a group of its own and joins groups again. It keeps the result if the total
+// time is predicted to be lower.
 func (x *explorer) tryWriting(t int32) {
 	before, groups, stored, over := x.total(), x.groups, slices.Clone(x.stored), x.countOver()
 	sizes, users, own := slices.Clone(x.sizes), x.usersOf(t), x.alone(t).seconds-x.model.launch
@@ -214,7 +213,7 @@ func (x *explorer) tryWriting(t int32) {
 	x.mergeAll()
 	x.dropUnread()
 	_, ok := x.order()
-	ok = ok && x.countOver() <= over // who reads t instead of computing it may have one operand more
+	ok = ok && x.countOver() <= over // a group that reads t instead of computing it may have one operand more
 	after, more := x.total(), len(x.groups)-len(groups)
 	written := x.stored[t]
 	if !ok || after >= before {
@@ -223,7 +222,7 @@ func (x *explorer) tryWriting(t int32) {
 			x.sizes = sizes
 		}
 	}
-	if ok && written { // else it was joined with its readers again, which has been noted
+	if ok && written { // otherwise t was joined with its readers again, and noteMerge has noted that
 		x.noteWriting(t, users, own, more, before, after)
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// String prints the plan, one step after another, in the form that ParsePlan
-// reads:
+// String prints the plan, one step after another, in the form that ParsePlan reads:
 //
 //	step 0 domain t4 axes 1 nodes 0 1 scalars 2
 //	  operand 0 t0
@@ -24,10 +23,10 @@ import (
 //	refuse 0 1 bytes 4096 "no broadcast or view relates their shapes"
 //	score 1.5e-05
 //
-// A path is a list of hops: a node number crosses the node, n/a to its operand
-// a, up:n and up:n/a cross it upwards, to:t broadcasts to the shape of a tensor, and
-// low:n/a.d, high: or between: is a bound of a node's operand along a dim. The kernel's own text
-// stands behind bars.
+// A path is a list of hops. A node number crosses the node, and n/a crosses node n to its operand
+// a. up:n and up:n/a cross it upwards. to:t broadcasts to the shape of a tensor. low:n/a.d, high:
+// and between: are bounds of a node's operand along a dim. The lines of the kernel's own text begin
+// with a bar.
 func (p *Plan) String() string {
 	var b strings.Builder
 	for i := range p.Steps {
@@ -77,7 +76,7 @@ func (s *Step) write(b *strings.Builder, i int) {
 	}
 }
 
-// list prints a word and numbers, or nothing where there are none.
+// list prints a word and its numbers, or nothing if there are no numbers.
 func list(b *strings.Builder, word string, ns []int) {
 	if len(ns) == 0 {
 		return

@@ -8,19 +8,18 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// A reduction over all axes of a tensor goes over its elements in row-major
-// order. A kernel of rows meets them in that order, too, where its rows lie along
-// the last axes: so it can fold them on its way, as a total, which is written when
-// it ends. The loss and the derivative of a softmax are one kernel then, though
-// their rows lie along different axes.
+// A reduction over all axes of a tensor folds its elements in row-major order. A kernel of rows
+// visits them in the same order if its rows are along the last axes. So the kernel can compute such
+// a reduction as well, as a total, which it writes at its end. Then the loss and the derivative of
+// a softmax are one kernel, although their rows are along different axes.
 
-// totalRows and totalRow are how many rows, and of how many points, a kernel with
-// totals has at least, at explored sizes. Its rows are not worked on side by side,
-// and threads share them out as whole ones. Tests of small programs set both to 1.
+// totalRows is the smallest number of rows, and totalRow the smallest number of points in a row, of
+// a kernel with totals, at explored sizes. Such a kernel does not work on several rows side by
+// side, and threads share only whole rows. Tests of small programs set both to 1.
 var totalRows, totalRow int64 = 16, 64
 
-// isTotal reports a tensor that is a reduction over all axes of what g's domain is
-// of, and so may be a total of it.
+// isTotal reports a tensor that may be a total of g: a reduction over all axes of a tensor with g's
+// domain.
 func (x *explorer) isTotal(g *group, t int32) bool {
 	n := x.node(t)
 	if n == nil || !x.isRowOp(t) || !codegen.TotalOp(n.Op) || x.class.of[n.Args[0].ID] != g.domain {
@@ -30,8 +29,7 @@ func (x *explorer) isTotal(g *group, t int32) bool {
 	return axisMask(n.Attr.Axes)&lively == lively
 }
 
-// inOrder reports that the points of g's rows, row after row, are in row-major
-// order, and that there are rows.
+// inOrder reports that g has rows and that their points, row after row, are in row-major order.
 func (x *explorer) inOrder(g *group) bool {
 	lively := x.lively(g.domain)
 	axes := axisMask(g.axes) & lively
@@ -39,8 +37,8 @@ func (x *explorer) inOrder(g *group) bool {
 	return axes != 0 && kept != 0 && kept < axes&-axes
 }
 
-// withTotals is g with what another group, whose rows are whole tensors, makes of
-// the points of g's domain.
+// withTotals is g together with the results of another group as totals. The other group's rows must
+// be whole tensors of g's domain.
 func (x *explorer) withTotals(g, other *group) ([]*group, string) {
 	if !x.caps.Totals || !x.inOrder(g) {
 		return nil, reasonAxes
@@ -61,13 +59,13 @@ func (x *explorer) withTotals(g, other *group) ([]*group, string) {
 	return x.growAlong(g, &points, []*indexMap{x.maps.identity(g.domain)})
 }
 
-// total has a body fold what t is the fold of.
+// total makes the values that total t folds.
 func (b *body) total(t int32) codegen.Reduce {
 	n, def := b.x.node(t), b.x.seg.Tensors[t].Def
 	b.nodes.add(def)
 	b.weight += rowWeights[ir.ClassReduce]
 	v := b.value(n.Args[0].ID, b.x.maps.identity(b.g.domain))
-	if b.x.caps.Denormals.Flushes(b.code[v].DT) { // nothing comes behind it
+	if b.x.caps.Denormals.Flushes(b.code[v].DT) { // no later op flushes the value
 		v = b.emit(ir.Flush, b.code[v].DT, 0, v)
 	}
 	return codegen.Reduce{Op: n.Op, Value: v}
@@ -77,7 +75,7 @@ func (g *group) hasTotals() bool {
 	return slices.ContainsFunc(g.roots, func(r root) bool { return r.total })
 }
 
-// totalsAs has the group that a step was made of hold the totals of its kernel.
+// totalsAs marks, in the group of a step, the roots that the kernel computes as totals.
 func (x *explorer) totalsAs(g *group, s *Step) error {
 	for _, t := range s.Kernel.Reduces {
 		for i := range g.roots {

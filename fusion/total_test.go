@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// totalProgram is a random program of folds along the last axes of tensors of one
-// shape, what comes of them, and folds over all axes, some of which are used again.
+// totalProgram is a random program with folds along the last axes of tensors of one shape, ops on
+// their results, and folds over all axes. Later ops use some of these folds.
 func totalProgram(seed uint64) *ir.Graph {
 	g := &generator{r: rand.New(rand.NewPCG(seed, 16))}
 	var base ir.Shape
@@ -20,7 +20,7 @@ func totalProgram(seed uint64) *ir.Graph {
 		g.t = append(g.t, ir.TensorType{DT: dt, Shape: base})
 	}
 	g.p.Inputs = append(g.p.Inputs, g.t...)
-	whole := func() int { // a tensor of that shape
+	whole := func() int { // a random tensor of the full shape
 		for {
 			if i := g.r.IntN(len(g.t)); g.t[i].Shape.Equal(base) && g.t[i].DT == dt {
 				return i
@@ -55,8 +55,8 @@ func totalProgram(seed uint64) *ir.Graph {
 	return &g.p
 }
 
-// TestTotals compares plans of such programs with the oracle, and at other sizes,
-// and sees that they have totals.
+// TestTotals compares plans of such programs with the oracle, at other sizes too, and checks that
+// the plans have totals.
 func TestTotals(t *testing.T) {
 	n := sample(3000, 600, 200)
 	totals := 0

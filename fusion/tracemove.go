@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// window goes from windows to what they look at.
+// window goes from a Window's result to its operand.
 func (t *tracer) window(attr *ir.Attr, operand ir.Shape) {
 	ax, rank := attr.Axes[0], t.space().rank
 	var a affine
@@ -20,8 +20,8 @@ func (t *tracer) window(attr *ir.Attr, operand ir.Shape) {
 	t.rank = len(operand)
 }
 
-// gather goes from the result of a Gather to its data, along the axis to
-// wherever the index points.
+// gather goes from the result of a Gather to its data; along the axis, to the place that the index
+// selects.
 func (t *tracer) gather(axis int, data ir.Shape) error {
 	if t.indexSize != 0 {
 		return fmt.Errorf("%w: an index within an index", errPath)
@@ -40,9 +40,9 @@ func (t *tracer) gather(axis int, data ir.Shape) error {
 	return nil
 }
 
-// move goes from the result of a Pad, Concat or Assign to the operand that h
-// names, or to a bound of that operand's part. Where the element is outside of
-// the part the position is of no use, and guards keep it from being read.
+// move goes from the result of a Pad, Concat or Assign to the operand that h names, or to a bound
+// of that operand's part. Where the element is outside of the part, the position has no meaning,
+// and guards prevent the read.
 func (l *layouter) move(t *tracer, n *ir.Node, operand, first ir.Shape, h Hop) error {
 	if n.Op == ir.Assign && h.Arg == 0 || n.Op == ir.Pad && h.Arg > 0 || n.Attr == nil || len(operand) != t.rank {
 		return errPath
@@ -60,7 +60,7 @@ func (l *layouter) move(t *tracer, n *ir.Node, operand, first ir.Shape, h Hop) e
 		t.at[d] = t.behind(n, operand, first, h.Arg, d)
 		t.shape[d], between[d] = int64(count), 1
 		if count <= 1 {
-			t.at[d] = affine{} // the one element there is
+			t.at[d] = affine{} // there is only one element
 		} else if step = max(step, -step); step > 1 {
 			wide, between[d] = true, int64(step)
 			t.shape[d] = int64(size * step)
@@ -98,9 +98,10 @@ func (t *tracer) piece(n *ir.Node, result, first ir.Shape, arg int) {
 	t.shape[axis] = int64(result[axis])
 }
 
-// stepped goes to the elements of an operand that lie between others in the result, along
-// the dims where between is more than 1, without a stage: where the domain's dims can be
-// made fine enough, which element it is, and whether it is one, is one of them each.
+// stepped goes to the elements of an operand whose elements are apart in the result, along the dims
+// where between is more than 1. It needs no stage, but must split the domain's dims: one dim then
+// counts the operand's elements, and another is 0 exactly at an element. It reports false if the
+// dims cannot be split so.
 func (l *layouter) stepped(t *tracer, operand ir.Shape, between *[ir.MaxRank]int64) bool {
 	var next [ir.MaxRank]affine
 	for d := range operand {
@@ -120,12 +121,13 @@ func (l *layouter) stepped(t *tracer, operand ir.Shape, between *[ir.MaxRank]int
 	return true
 }
 
-// apart takes a position a behind the first of elements that are step apart: which of
-// them it is, where it is one, and a number that is 0 just there.
+// apart takes the distance a after the first of several elements that are step apart. It returns
+// the number of the element there (which), and a number that is 0 exactly where there is one
+// (rest).
 func (l *layouter) apart(t *tracer, next *[ir.MaxRank]affine, a affine, step int64) (which, rest affine, ok bool) {
 	over := (a.off%step + step) % step
 	first := (a.off - over) / step
-	if over > 0 { // those that are elements come in the next step
+	if over > 0 { // the elements are in the next step
 		first, over = first+1, over-step
 	}
 	a.off = 0
@@ -137,8 +139,8 @@ func (l *layouter) apart(t *tracer, next *[ir.MaxRank]affine, a affine, step int
 	return a, rest, true
 }
 
-// behind is how far behind the part's first element an element is, along dim d
-// and in the part's direction.
+// behind is the distance of an element after the part's first element, along dim d and in the
+// part's direction.
 func (t *tracer) behind(n *ir.Node, operand, first ir.Shape, arg, d int) affine {
 	start, step, _ := part(n, operand, first, arg, d)
 	sign := int64(1)
@@ -150,7 +152,7 @@ func (t *tracer) behind(n *ir.Node, operand, first ir.Shape, arg, d int) affine 
 	return a
 }
 
-// bound goes to a number, see Bound. It must fit into 31 bits and a sign.
+// bound goes to the number that a [Bound] describes. It must fit into 31 bits and a sign.
 func (l *layouter) bound(t *tracer, n *ir.Node, operand, first ir.Shape, h Hop) error {
 	if t.shape[h.Dim] > math.MaxInt32 || operand[h.Dim] > math.MaxInt32 {
 		return fmt.Errorf("%w: %s of %v", ir.ErrUnsupported, n.Op, n.Shape)

@@ -5,9 +5,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// finish ends the path in memory laid out as v says. Stages of v that the space's dims
-// can be taken apart for become strides: to find an element by stages costs a kernel
-// more than all else, and keeps it from reading vectors.
+// finish ends the path in memory laid out as v says. Stages of v become strides where the dims of
+// the space can be split for them. Stages are slow: finding an element through them costs a kernel
+// more than all else, and it prevents vector loads.
 func (l *layouter) finish(t *tracer, v *View) error {
 	p := affine{off: v.Offset}
 	rank := t.space().rank
@@ -34,14 +34,14 @@ func (l *layouter) finish(t *tracer, v *View) error {
 	return nil
 }
 
-// unstage takes the position p apart as a stage does, and puts it together again, by
-// strides. Where it reports false, p is where it was, in dims that may be finer.
+// unstage splits the position p as stage s does and combines the digits by strides. If it returns
+// false, p is the old position, in dims that may have become finer.
 func (l *layouter) unstage(t *tracer, p *affine, s *runtime.Stage) bool {
 	if len(s.Dims) > ir.MaxRank {
 		return false
 	}
 	var digits [ir.MaxRank]affine
-	t.at[0], t.rank, t.shape[0] = *p, 1, 1 // whoever makes dims finer knows of it
+	t.at[0], t.rank, t.shape[0] = *p, 1, 1 // refine updates at, so a finer dim is seen here
 	rest := *p
 	for d := len(s.Dims) - 1; d > 0; d-- {
 		if s.Dims[d] > 1 && !l.split(t, &digits, &rest, &digits[d], s.Dims[d]) {

@@ -2,22 +2,22 @@ package fusion
 
 import "github.com/millrace-go/millrace/codegen"
 
-// Uses says between which steps of a plan each tensor's memory is needed.
-// Memory that an alias is a view of is needed as long as the alias is.
+// Uses says from which step to which each tensor's memory is needed. An alias keeps the memory that
+// it is a view of.
 type Uses struct {
-	// Write is the last step that writes each tensor, Read the last that reads it;
-	// -1 where none does. Tensors beyond the slices are in no step. What the steps
-	// that write pieces of a tensor read counts as read until all of it is written:
-	// where one fails the whole is computed from that.
+	// Write is the last step that writes each tensor, Read the last step that reads it; -1 if there
+	// is none. Tensors beyond the slices are in no step. If several steps write pieces of a tensor,
+	// their operands count as read until the last piece is written: if one of the steps fails, the
+	// whole tensor is computed from these operands.
 	Write, Read []int
-	// Pieces lists the steps that write a tensor of which several write pieces.
+	// Pieces lists, for each tensor that several steps write in pieces, these steps.
 	Pieces map[int][]int
-	// Last are, for each step, the tensors that no later one reads or writes.
+	// Last lists, for each step, the tensors that no later step reads or writes.
 	Last [][]int32
 }
 
-// Uses returns the plan's facts about memory. They are computed when a plan is
-// made and shared: callers must not change them.
+// Uses returns the plan's facts about memory. They are computed once, when the plan is made, and
+// shared: callers must not change them.
 func (p *Plan) Uses() *Uses {
 	if p.uses == nil {
 		return newUses(p)
@@ -68,7 +68,7 @@ func newUses(p *Plan) *Uses {
 	return u
 }
 
-// piece notes a step that writes a piece of a tensor.
+// piece notes that a step writes a piece of a tensor.
 func (u *Uses) piece(t, step int) {
 	if u.Pieces == nil {
 		u.Pieces = map[int][]int{}
@@ -78,7 +78,7 @@ func (u *Uses) piece(t, step int) {
 	}
 }
 
-// hold notes that what a step reads is needed until another step.
+// hold notes that the operands of step s are needed until step until.
 func (u *Uses) hold(s *Step, until int) {
 	for k, o := range s.Operands {
 		if s.Kernel.Operands[k].Kind == codegen.Input {
@@ -87,11 +87,10 @@ func (u *Uses) hold(s *Step, until int) {
 	}
 }
 
-// inPlace finds the pairs of input and output that are at the same element at
-// every point. A map that broadcasts is out: the input's element is read again
-// at later points, after the store. So is, where there are rows, what is stored
-// before the last look at the row. A kernel that may find an index out of range
-// overwrites nothing: its operands are needed again then.
+// inPlace finds the pairs of input and output that access the same element at every point. An
+// output whose map broadcasts is excluded: the input's element is read again at later points, after
+// the store. In a kernel of rows, a store is excluded if the row is read after it. A kernel that
+// may find an index out of range overwrites nothing: its operands are needed again then.
 func (x *explorer) inPlace(k *codegen.Kernel, operands []bodyOperand) []InPlace {
 	var ps []InPlace
 	if k.MayFault() {
@@ -113,8 +112,8 @@ func (x *explorer) inPlace(k *codegen.Kernel, operands []bodyOperand) []InPlace 
 	return ps
 }
 
-// lone reports an output of row values in a kernel that writes nothing within
-// rows: when it is written all rows have been looked at.
+// lone reports an output of row values in a kernel that stores only row values. When the output is
+// written, the row has been read for the last time.
 func lone(k *codegen.Kernel, out int) bool {
 	if len(k.Reduces) > 0 {
 		return false
@@ -127,7 +126,7 @@ func lone(k *codegen.Kernel, out int) bool {
 	return k.Operands[out].Row
 }
 
-// readOnce reports that a single operand reads t.
+// readOnce reports that exactly one operand reads t.
 func readOnce(operands []bodyOperand, t int32) bool {
 	n := 0
 	for i := range operands {

@@ -8,8 +8,7 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Check reports whether a segment of the plan's relative form keeps to its
-// guards.
+// Check reports whether a segment of the plan's relative form fulfils the plan's guards.
 func (p *Plan) Check(seg *segment.Segment) bool {
 	for i := range p.Guards {
 		if !p.Guards[i].holds(seg) {
@@ -19,8 +18,8 @@ func (p *Plan) Check(seg *segment.Segment) bool {
 	return true
 }
 
-// Covers reports that the plan is legal wherever another plan of the same
-// relative form is, whatever the sizes: it has no guard that the other lacks.
+// Covers reports that the plan is right for every segment, of whatever sizes, for which plan q of
+// the same relative form is right: it has no guard that q lacks.
 func (p *Plan) Covers(q *Plan) bool {
 	for _, g := range p.Guards {
 		if !slices.Contains(q.Guards, g) {
@@ -53,10 +52,9 @@ func dimOf(seg *segment.Segment, t, d int) (int, bool) {
 	return seg.Tensors[t].Shape[d], true
 }
 
-// Verify reports the first reason why the plan would not compute the segment:
-// a step that reads what no earlier step wrote, a tensor to be written that is
-// written nowhere, in part or twice, numbers out of range, a kernel that is none. Plans
-// that come from outside the process are verified before they are used.
+// Verify reports the first reason why the plan would not compute the segment: a step reads a tensor
+// that no earlier step wrote, a required tensor is not written, or only in part, or twice, a number
+// is out of range, or a kernel is invalid. Plans from outside the process are verified before use.
 func (p *Plan) Verify(seg *segment.Segment) error {
 	v := &verifier{seg: seg, written: make([]bool, len(seg.Tensors))}
 	for i := range p.Steps {
@@ -96,7 +94,7 @@ func (p *Plan) Verify(seg *segment.Segment) error {
 	return nil
 }
 
-// verifyChain checks that what is handed over has one reader, the next step.
+// verifyChain checks that each tensor that a chain passes on has one reader, the next step.
 func (p *Plan) verifyChain(c Chain, seg *segment.Segment) error {
 	if c.From < 0 || c.To > len(p.Steps) || c.To-c.From < 2 {
 		return fmt.Errorf("steps %d to %d of %d", c.From, c.To, len(p.Steps))
@@ -131,7 +129,7 @@ func (p *Plan) verifyChain(c Chain, seg *segment.Segment) error {
 type verifier struct {
 	seg     *segment.Segment
 	written []bool
-	pieces  map[int]map[string]bool // by tensor, of which pieces were written
+	pieces  map[int]map[string]bool // the pieces written so far, of each tensor that is written in pieces
 }
 
 func (v *verifier) step(s *Step) error {
@@ -187,7 +185,7 @@ func kindAt(s *Step, i int, k codegen.OperandKind) bool {
 	return i >= 0 && i < len(s.Operands) && s.Kernel.Operands[i].Kind == k
 }
 
-// operand checks one operand against what was written before its step.
+// operand checks one operand against the tensors that earlier steps wrote.
 func (v *verifier) operand(k codegen.Operand, o Operand) error {
 	if o.Tensor < 0 || o.Tensor >= len(v.seg.Tensors) {
 		return fmt.Errorf("no tensor %d", o.Tensor)

@@ -2,8 +2,8 @@ package fusion
 
 import "github.com/millrace-go/millrace/ir"
 
-// weights says how many lowered instructions an op comes to, before any are
-// shared. It remembers what it has looked up.
+// weights gives the number of lowered instructions of an op, before any are shared. It caches
+// results.
 type weights map[weightKey]int
 
 type weightKey struct {
@@ -12,8 +12,8 @@ type weightKey struct {
 	args [4]ir.DType
 }
 
-// of is the weight of an instruction whose operands are in code. Loads and
-// scalars weigh nothing: their cost is counted in bytes.
+// of is the weight of an instruction whose operands are in code. Loads and scalars have weight 0:
+// their cost is counted in bytes.
 func (w weights) of(code []ir.Instr, in ir.Instr) int {
 	switch in.Op {
 	case ir.Load, ir.LoadAt, ir.Scalar, ir.Const:
@@ -39,7 +39,7 @@ func (w weights) of(code []ir.Instr, in ir.Instr) int {
 	}
 	args := key.args[:n]
 	if info.Indexed {
-		args = args[2:] // the position is no operand
+		args = args[2:] // the two halves of the position are no operands of the expansion
 	}
 	p := ir.Widen(in.Op, in.DT, args)
 	if p == nil && !info.Prim {
@@ -53,5 +53,5 @@ func (w weights) of(code []ir.Instr, in ir.Instr) int {
 	return v
 }
 
-// rowWeights is what row ops cost per element of the row.
+// rowWeights is the number of instructions that a row op costs per element of the row.
 var rowWeights = map[ir.Class]int{ir.ClassReduce: 1, ir.ClassScan: 2, ir.ClassSort: 40, ir.ClassScatter: 2}

@@ -10,27 +10,32 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// Checkpoint is f's results for in, of which nothing is kept but in: PyTorch's
-// torch.utils.checkpoint. When gradients are asked for, f is called once more, and must do
-// then what it did. What f uses besides in must be there still. Gradients go to watched
-// tensors that f uses besides in, too.
+// Checkpoint returns f's results for in and keeps only in for the gradient, not the values within
+// f. It is PyTorch's torch.utils.checkpoint and JAX's jax.checkpoint. When a gradient is taken, f
+// is called again with in, and must do what it did the first time. Other tensors that f uses must
+// still exist then. Watched ones among them get gradients, too.
 //
-// Where the second call does something else, the gradient is [ErrGraph]: it compares ops,
-// shapes, scalars, seeds, data from Go and which values watched tensors have, but not what
-// other tensors from outside have. So f must not draw seeds from a generator, nor dropout's
-// masks from a pass of package nn: nn.Checkpoint draws these again.
+// The shapes, dtypes and errors of the results are those of f. If f is nil or returns a nil tensor,
+// the result carries [ErrGraph]. If f does something else in its second call, Grad returns
+// ErrGraph. To find that, it compares ops, shapes, scalars, seeds, data from Go, and the values
+// that watched tensors have, but not the values of other tensors from outside f. So f must not draw
+// seeds from a generator, nor dropout's masks from a pass of package nn. nn.Checkpoint can: it
+// draws the same masks again.
+//
+// Cost: one more forward pass of f for each backward pass, instead of the memory for f's inner
+// values.
 func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrace.Tensor) []*millrace.Tensor {
 	if f == nil {
 		return []*tensor{refuse("checkpoint", "nil function")}
 	}
-	var held []*tensor // before f sets one of them
+	var held []*tensor // hold them before f sets one of them
 	for _, t := range in {
 		held = append(held, hold(t))
 	}
 	before := recorded.Load()
 	outs := signed(f, in)
 	inside := func(t *tensor) bool { l := linkOf(t); return l.node != nil && !l.outside(before) }
-	if !slices.ContainsFunc(outs, inside) { // there is nothing to forget
+	if !slices.ContainsFunc(outs, inside) { // nothing is kept, so nothing can be dropped
 		letGo(held...)
 		return outs
 	}
@@ -48,11 +53,11 @@ func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrac
 			rs[i] = refuse(g.name, "result %d of the function is nil", i)
 		case l.node == nil:
 			rs[i] = t
-		case inside(t): // one result twice is one to what comes after
+		case inside(t): // if f returns one tensor twice, both are the same result
 			signs[i] = follow.Signature(t)
 			rs[i] = unfollowed(t)
 			follow.Carry(rs[i], &output{link{n, slices.Index(outs, t)}})
-		default: // not f's: gradients add up as if it were not handed on
+		default: // not computed by f: gradients go to its own node
 			rs[i] = unfollowed(t)
 			follow.Carry(rs[i], follow.Node(t))
 		}
@@ -83,7 +88,7 @@ func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrac
 			}
 			b.give(linkOf(t), follow.Hold(ds[i]).(*tensor), nil)
 		}
-		if nested.Load() == within { // nothing more is called
+		if nested.Load() == within { // f has no function that may be called again
 			b.passed(r.after)
 		}
 		return nil
@@ -91,26 +96,26 @@ func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrac
 	return rs
 }
 
-// signed are f's results for in, with signatures.
+// signed are f's results for in, with signatures of how they were computed.
 func signed(f func(in []*tensor) []*tensor, in []*tensor) []*tensor {
 	follow.Signing.Add(1)
 	defer follow.Signing.Add(-1)
 	return f(in)
 }
 
-// recall is a Checkpoint whose function was called again. Functions within it are called
-// after it, when the walk comes to their nodes, and may use what it was given and what it
-// made: both stay until the walk has passed the nodes that it recorded.
+// recall is a Checkpoint whose function was called again. Functions within that function are called
+// later, when the walk comes to their nodes. They may use the tensors that the function was given
+// or made. So these stay until the walk has passed the nodes that the second call recorded.
 type recall struct {
 	n     *node
-	after uint64    // the nodes have larger numbers
-	made  []*tensor // results of the function's own
+	after uint64    // its nodes have larger numbers
+	made  []*tensor // results that the function computed
 }
 
-// nested counts the functions that may be called again: Custom's and Checkpoint's.
+// nested counts the recorded functions that may be called again, by Custom and Checkpoint.
 var nested atomic.Uint64
 
-// passed ends recalls of which every node was visited, if a node with this number is next.
+// passed ends the recalls whose nodes have all been visited. next is the number of the next node.
 func (b *walk) passed(next uint64) {
 	for k := len(b.recalls) - 1; k >= 0 && next <= b.recalls[k].after; k-- {
 		r := b.recalls[k]
@@ -120,7 +125,7 @@ func (b *walk) passed(next uint64) {
 }
 
 func (b *walk) end(r *recall, spend bool) {
-	if !b.Follow { // else the gradients' own graph may call those functions
+	if !b.Follow { // with Follow, the gradients' own graph may call those functions
 		letGo(r.made...)
 	}
 	if spend {
@@ -129,16 +134,16 @@ func (b *walk) end(r *recall, spend bool) {
 	r.n.leave()
 }
 
-// cut gives up the nodes recorded after a number that results come from, and returns the
-// links from those to older ones.
+// cut gives up the nodes recorded after number after that results come from. It returns the links
+// from them to older nodes.
 func cut(outs []*tensor, after uint64, by *operror.Trail) (edges []link) {
 	edges, inner := behind(linksOf(outs), after)
 	severed(inner, by)
 	return edges
 }
 
-// within are the nodes recorded after a number that results come from. Derivatives that are
-// taken through some of them cut off others.
+// within are the nodes recorded after number after that results come from. They must be listed
+// before derivatives are taken: taking these may cut links to some of the nodes.
 func within(outs []*tensor, after uint64) []*node {
 	_, inner := behind(linksOf(outs), after)
 	return inner
@@ -152,12 +157,12 @@ func linksOf(ts []*tensor) []link {
 	return links
 }
 
-// outside reports a node that is no part of what was followed after a number: an older
-// one, a watched tensor, or the end of a Recording.
+// outside reports a node that was not made by following after a number: an older node, a watched
+// tensor, or a Recording's result.
 func (l link) outside(after uint64) bool { return l.seq <= after || l.leaf() || l.sealed() }
 
-// behind are the nodes recorded after a number that links come from, and the links from
-// those to others.
+// behind are the nodes recorded after number after that links come from (inner), and the links from
+// them to other nodes (edges).
 func behind(from []link, after uint64) (edges []link, inner []*node) {
 	seen := map[*node]bool{}
 	known := map[link]bool{}
@@ -187,7 +192,7 @@ func behind(from []link, after uint64) (edges []link, inner []*node) {
 	return edges, inner
 }
 
-// severed gives up nodes, and has them lead nowhere.
+// severed gives up nodes and removes their links.
 func severed(nodes []*node, by *operror.Trail) {
 	for _, n := range nodes {
 		n.mu.Lock()

@@ -19,11 +19,10 @@ func convBack(s *step) {
 	s.each(1, func() *tensor { return convWeight(s, s.keptAt(0), s.d, s.kinds[1].shape, opt) })
 }
 
-// surrounded is the result's derivative with the zeros around it that the derivative by the
-// input needs, and the options of a transposed convolution that adds none. The one by the
-// kernels can be had from its windows too, so that the input, which the convolution put
-// zeros around as well, is not copied a second time. It is nil where the convolution has
-// strides, or puts nothing around its input.
+// surrounded is the result's derivative, padded with the zeros that the derivative by the input
+// needs, and the options of a transposed convolution that pads no more. The windows of the padded
+// derivative also give the derivative by the kernels. So the input, which the convolution padded
+// too, is not copied a second time. It is nil if the convolution has strides or no padding.
 func surrounded(s *step, opt millrace.ConvOptions) (around *tensor, rest millrace.ConvOptions) {
 	pads := make([]millrace.Padding, len(s.kinds[1].shape)-2)
 	rest = opt
@@ -55,7 +54,7 @@ func convTransposeBack(s *step) {
 	s.each(1, func() *tensor { return convWeight(s, s.d, s.keptAt(0), s.kinds[1].shape, forward) })
 }
 
-// spatial is an option along dim i, or what it is where it is left out.
+// spatial is an option's value along dim i, 1 if it is not set.
 func spatial(list []int, i int) int {
 	if len(list) == 0 || list[i] == 0 {
 		return 1
@@ -70,9 +69,9 @@ func paddingOf(opt millrace.ConvOptions, i int) [2]int {
 	return opt.Padding[i]
 }
 
-// convInput is the derivative of a convolution by its input, of the shape in.
+// convInput is the derivative of a convolution by its input, which has the shape in.
 func convInput(s *step, d, kernels *tensor, in []int, opt millrace.ConvOptions) *tensor {
-	if slices.Contains(in[2:], 0) { // all that was convolved is padding
+	if slices.Contains(in[2:], 0) { // only padding was convolved
 		return zerosLike(d, in)
 	}
 	back := opt
@@ -86,9 +85,9 @@ func convInput(s *step, d, kernels *tensor, in []int, opt millrace.ConvOptions) 
 	return d.ConvTranspose(kernels, back)
 }
 
-// convWeight is the derivative of a convolution by its kernels, of the shape k: the
-// input's windows times the result's derivative, over batch and positions. Outputs are
-// its last dim, so that the windows, which are most of what is read, are read as they lie.
+// convWeight is the derivative of a convolution by its kernels, which have the shape k. It is the
+// contraction of the input's windows with the result's derivative, over batch and positions. The
+// outputs are its last dim, so the windows, which are most of the data, are read in memory order.
 func convWeight(s *step, x, d *tensor, k []int, opt millrace.ConvOptions) *tensor {
 	groups, dims := max(opt.Groups, 1), len(k)-2
 	pads := make([]millrace.Padding, dims)
@@ -115,9 +114,9 @@ func convWeight(s *step, x, d *tensor, k []int, opt millrace.ConvOptions) *tenso
 	return s.do(r.Permute(order...)).Reshape(k...)
 }
 
-// convWeightBehind is convWeight of strides of 1 by the windows of the result's derivative
-// with zeros around it: a place of the kernels met the input that many elements behind the
-// result, so that they are found from the last to the first.
+// convWeightBehind is convWeight for strides of 1, from the windows of the padded derivative. An
+// element of the kernels met the input at a fixed distance after the result, so the places of the
+// kernels come out in reverse order.
 func convWeightBehind(s *step, x, around *tensor, k []int, opt millrace.ConvOptions) *tensor {
 	groups, dims := max(opt.Groups, 1), len(k)-2
 	for i := dims - 1; i >= 0; i-- {
@@ -135,13 +134,13 @@ func convWeightBehind(s *step, x, around *tensor, k []int, opt millrace.ConvOpti
 	return s.do(s.do(r.Slice(back...)).Permute(order...)).Reshape(k...)
 }
 
-// inGroups has a tensor's channels, its second dim, as groups of channels.
+// inGroups splits a tensor's channels, its second dim, into groups of channels.
 func (s *step) inGroups(t *tensor, groups int) *tensor {
 	shape := t.Shape()
 	return s.do(t.Reshape(slices.Concat([]int{shape[0], groups, shape[1] / groups}, shape[2:])...))
 }
 
-// first is the first n along axis, where t has more: places that a transposed convolution's
+// first keeps the first n elements along axis. It drops the places that a transposed convolution's
 // output padding adds.
 func (s *step) first(t *tensor, axis, n int) *tensor {
 	if t.Dim(axis) <= n {

@@ -9,15 +9,15 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// scattered is the derivative of the maximum, or the minimum, of every window along the dims from
-// first on. That of a window goes to the first of its elements, in row-major order, that has the
-// bits of the extreme. Where windows overlap, an element's derivatives are added in the order of
+// scattered is the derivative of the maximum (or minimum) of every window, along the dims from
+// first on. A window's derivative goes to the first of its elements, in row-major order, that has
+// the bits of the extreme. If windows overlap, an element's derivatives are added in the order of
 // the windows.
 func (s *step) scattered(x, d *tensor, in []int, first int, least bool, ws []millrace.Window) *tensor {
 	if d.Len() == 0 {
 		return s.do(zerosLike(d, in))
 	}
-	// Elements are numbered as they are with the padding of all windows around them.
+	// Elements are numbered as in a tensor with the padding of all windows.
 	padded := slices.Clone(in)
 	cut := make([]millrace.Padding, len(ws))
 	for i, w := range ws {
@@ -36,9 +36,9 @@ func (s *step) scattered(x, d *tensor, in []int, first int, least bool, ws []mil
 	return d
 }
 
-// extremes says which element each window's extreme is: its number in a tensor of the padded
-// shape, of which only the dims from first on count. Windows are reduced along one dim after
-// another, the first one first, and each candidate carries what was found before.
+// extremes is the number of each window's extreme element. Numbers count the elements of a tensor
+// of the padded shape, along the dims from first on. Windows are reduced along one dim after
+// another, the first dim first, and each candidate carries the number that was found before.
 func (s *step) extremes(x *tensor, padded []int, first int, least bool, ws []millrace.Window) *tensor {
 	dt := position(padded[first:])
 	fill := padValue(millrace.ReduceMax)
@@ -57,7 +57,7 @@ func (s *step) extremes(x *tensor, padded []int, first int, least bool, ws []mil
 				place = s.do(place.Pad(0, pads...))
 			}
 		}
-		each := ir.Shape(padded[axis+1:]).Elems() // from an element to the next one along the dim
+		each := ir.Shape(padded[axis+1:]).Elems() // distance in numbers of two neighbours along the dim
 		reduce := (*step).compared
 		if w.Size > comparedPlaces {
 			reduce = (*step).folded
@@ -68,11 +68,11 @@ func (s *step) extremes(x *tensor, padded []int, first int, least bool, ws []mil
 	return place
 }
 
-// comparedPlaces are the elements of a window that are compared one with the next.
+// comparedPlaces is the largest size of windows whose elements are compared one after another.
 const comparedPlaces = 16
 
-// extremesAlong says what is reduced: windows along an axis whose elements have numbers, of the
-// dtype place, that are each apart.
+// extremesAlong describes a reduction: windows along an axis. The numbers of neighbours differ by
+// each, and have the dtype place.
 type extremesAlong struct {
 	axis   int
 	window millrace.Window
@@ -81,9 +81,9 @@ type extremesAlong struct {
 	place  millrace.DType
 }
 
-// compared compares the elements of windows, all first ones with all second ones and so on. Of
-// candidates that are equal, the one whose place along the dims before is less is taken, and then
-// the first.
+// compared finds the extremes by comparing the first elements of all windows with all second
+// elements, and so on. Of equal candidates it takes the one with the lower number along the earlier
+// dims, and then the first one.
 func (s *step) compared(x, place *tensor, e extremesAlong) (extreme, at *tensor) {
 	w, bits := e.window, bitsOf(x.DType())
 	last := x.Dim(e.axis) - 1 - (w.Size-1)*w.Dilation
@@ -118,8 +118,8 @@ func (s *step) compared(x, place *tensor, e extremesAlong) (extreme, at *tensor)
 	return extreme, at
 }
 
-// folded is compared for windows of many elements: of those that have the bits of the extreme, the
-// least place.
+// folded is compared for windows of many elements: of the elements with the bits of the extreme it
+// takes the lowest number.
 func (s *step) folded(x, place *tensor, e extremesAlong) (extreme, at *tensor) {
 	w, inside := e.window, e.axis+1
 	w.Before, w.After = 0, 0
@@ -141,15 +141,15 @@ func (s *step) folded(x, place *tensor, e extremesAlong) (extreme, at *tensor) {
 	return extreme, s.do(s.do(millrace.WhereScalar(equal, places, float64(none))).Min(inside))
 }
 
-// column counts along an axis of a shape like x's, in steps, with all other dims 1.
+// column counts along an axis of a shape like x's, in steps. All other dims are 1.
 func (s *step) column(x *tensor, dt millrace.DType, axis, step int) *tensor {
 	shape := slices.Repeat([]int{1}, x.Rank())
 	shape[axis] = x.Dim(axis)
 	return s.do(s.do(millrace.ArangeOn(x.Stream(), dt, 0, float64(shape[axis]*step), float64(step))).Reshape(shape...))
 }
 
-// bitsOf is the dtype of integers that floats are compared as, so that zeros of two signs differ
-// and NaN is NaN.
+// bitsOf is the integer dtype as which floats are compared. So zeros of different signs differ, and
+// a NaN equals itself.
 func bitsOf(dt millrace.DType) millrace.DType {
 	if dt == millrace.Float64 {
 		return millrace.Int64

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/internal/follow"
 )
 
-// firstNotFinite looks for NaN and infinities in results, and where there are some, names
-// the first op that made one.
+// firstNotFinite checks results for NaN and infinities. If it finds one, the error names the first
+// op that made one.
 func firstNotFinite(outs []*tensor) error {
 	for i, t := range outs {
 		fine, err := finite(t)
@@ -38,7 +38,7 @@ func firstNotFinite(outs []*tensor) error {
 	return nil
 }
 
-// finite reads whether all of t's elements are.
+// finite reads from the device whether all elements of t are finite.
 func finite(t *tensor) (bool, error) {
 	p := follow.Plain(t).(*tensor)
 	is := p.IsFinite()
@@ -50,7 +50,7 @@ func finite(t *tensor) (bool, error) {
 	return millrace.Item[bool](all)
 }
 
-// nodesOf are those that a tensor comes from, the first recorded first.
+// nodesOf are the nodes that a tensor was computed from, in the order of recording.
 func nodesOf(t *tensor) (nodes []*node) {
 	seen := map[*node]bool{}
 	stack := []link{linkOf(t)}

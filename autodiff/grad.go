@@ -11,46 +11,52 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// ErrGraph: a gradient that cannot be taken: of a graph that was given up, through an op
-// without a rule, by a tensor that is not watched. Test for it with errors.Is.
+// ErrGraph is the error of a gradient that cannot be taken: the graph was given up by an earlier
+// Grad, an op has no rule, or a tensor is not watched. Test for it with errors.Is.
 var ErrGraph = errors.New("no gradient")
 
-// Options say how gradients are taken. The zero value is how the package's functions of
-// the same names do.
+// Options say how gradients are taken. The zero value is the behaviour of the package's functions
+// of the same names.
 type Options struct {
-	// Keep the graph, so that gradients can be taken through it again. Otherwise each op
-	// gives up what it kept as soon as its gradient is known.
+	// Keep keeps the graph, so gradients can be taken through it again. Without Keep, each op
+	// releases the values that it kept as soon as its gradient is known. PyTorch: retain_graph.
 	Keep bool
-	// Follow the gradients, too, so that they can be differentiated. It keeps the graph.
+	// Follow makes the gradients followed tensors, so they can be differentiated again. It keeps
+	// the graph, too. PyTorch: create_graph.
 	Follow bool
-	// CheckFinite has a loss or gradient that is not finite be an error that names the
-	// first op that made one; of tensors watched with the same option, the first op of
-	// the forward pass. It reads every result: it is for finding a fault.
+	// CheckFinite returns an error ([ErrGraph]) if a loss or a gradient has NaN or an infinity. The
+	// error names the first op whose result had one; an op of the forward pass is named only if its
+	// tensors were watched with CheckFinite. It reads every result from the device, so it is slow:
+	// use it to find a fault. PyTorch: detect_anomaly.
 	CheckFinite bool
 }
 
-// Watch is a new handle of t's value of which every op is followed: gradients by it can
-// be asked for. t itself is as it was. It stays watched when Set gives it another value,
-// so that it may be a weight from one step to the next; it is in t's scope, if t is in one.
-// For a tensor without gradients (of integers, say), or one that carries an error, the
-// result carries an error.
+// Watch returns a new handle of t's value. Every op on that handle is followed, so gradients by it
+// can be taken. Ops on t itself are not affected. The handle stays watched when Set gives it
+// another value, so it can be a weight in every step of training. It belongs to t's scope, if t is
+// in one. No element is copied. It is PyTorch's requires_grad_, on a new handle.
+//
+// t must be of floats (Float16, BFloat16, Float32 or Float64); of another dtype the result carries
+// ErrDType. If t carries an error, the result carries it.
 func Watch(t *millrace.Tensor) *millrace.Tensor { return Options{}.Watch(t) }
 
-// Watch is the function of this name, with options.
+// Watch is [Watch] with options. Of these only CheckFinite matters here.
 func (o Options) Watch(t *millrace.Tensor) *millrace.Tensor {
 	if t.Err() == nil && !t.DType().IsFloat() {
 		return handle.Fail("watch", fmt.Errorf("%w: %v tensor: floats only", millrace.ErrDType, t.DType()), []any{t}).(*tensor)
 	}
 	if t.Err() != nil {
-		return t.Neg() // it carries the error on, or is none at all
+		return t.Neg() // the result carries t's error, or that of a nil tensor
 	}
 	return follow.Watch(t, &node{seq: recorded.Add(1), where: operror.TrailHere(), debug: o.CheckFinite}).(*tensor)
 }
 
-// Watched reports that ops on t are followed: it is watched, or computed from what is.
+// Watched reports that ops on t are followed: t is watched, or computed from a watched tensor.
 func Watched(t *millrace.Tensor) bool { return t != nil && follow.Node(t) != nil }
 
-// Detach is t's value, computed from nothing as far as gradients are concerned.
+// Detach returns a new handle of t's value that is not followed: gradients treat it as a constant.
+// Shape and dtype are t's, and an error of t is carried on. No element is copied. It is PyTorch's
+// detach and JAX's stop_gradient.
 func Detach(t *millrace.Tensor) *millrace.Tensor {
 	if !Watched(t) {
 		if t == nil {
@@ -61,16 +67,29 @@ func Detach(t *millrace.Tensor) *millrace.Tensor {
 	return unfollowed(t)
 }
 
-// Grad is the gradient of loss, which has one element, by each of the tensors, which
-// are watched or computed from such, floats only (else ErrDType): of their shapes and dtypes, zeros where loss does not
-// depend on one, or only by way of integers and bits. They belong to loss's scope. The ops between give up what they kept; see
-// [Options]. Errors of values ride in the gradients; an error that is returned says
-// that the question itself makes no sense.
+// Grad returns the gradient of loss, one number, by each of the tensors wrt:
+//
+//	grads[i] = ∂loss/∂wrt[i]
+//
+// It is PyTorch's torch.autograd.grad. (JAX's jax.grad takes a function: see [ValueAndGrad].)
+// wrt[i] is watched, or computed from a watched tensor, and of floats. grads[i] has its shape and
+// dtype, and belongs to loss's scope. It is zeros if loss does not depend on wrt[i], or only
+// through integers and bits.
+//
+// Grad returns an error if loss has more or fewer elements than one (ErrShape), if loss or some
+// wrt[i] carries an error or is not of floats (ErrDType), if some wrt[i] is not watched, if an op
+// between has no rule, if an earlier Grad gave up the graph, or if wrt[i] is on another device and
+// loss does not depend on it (all [ErrGraph]). An error of a value on the way is carried by the
+// gradients.
+//
+// Cost: Grad only records ops; they run when a gradient is needed. The ops between wrt and loss
+// release the values that they kept, so a second Grad through them fails, unless [Options].Keep is
+// set.
 func Grad(loss *millrace.Tensor, wrt ...*millrace.Tensor) ([]*millrace.Tensor, error) {
 	return Options{}.grad(operror.TrailHere(), loss, wrt)
 }
 
-// Grad is the function of this name, with options.
+// Grad is [Grad] with options.
 func (o Options) Grad(loss *millrace.Tensor, wrt ...*millrace.Tensor) ([]*millrace.Tensor, error) {
 	return o.grad(operror.TrailHere(), loss, wrt)
 }
@@ -85,18 +104,24 @@ func (o Options) grad(by operror.Trail, loss *tensor, wrt []*tensor) ([]*tensor,
 	return o.vjp(by, "grad", []*tensor{loss}, []*tensor{nil}, wrt)
 }
 
-// VJP is the sum over outs of the product of each's gradient by a tensor with cot, which
-// has out's shape and dtype: what a gradient of outs becomes on its way back.
+// VJP returns vector-Jacobian products, which is what gradients by outs become on the way back to
+// wrt:
+//
+//	grads[i] = Σ_k (∂outs[k]/∂wrt[i])ᵀ · cots[k]
+//
+// It is PyTorch's torch.autograd.grad with grad_outputs, and JAX's jax.vjp. cots[k] has the shape
+// and dtype of outs[k], else VJP returns ErrShape; no cots[k] is nil ([ErrGraph]). Otherwise the
+// rules, errors and cost are those of [Grad], but outs may have any shape.
 func VJP(outs, cots, wrt []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	return Options{}.products(operror.TrailHere(), "vjp", outs, cots, wrt)
 }
 
-// VJP is the function of this name, with options.
+// VJP is [VJP] with options.
 func (o Options) VJP(outs, cots, wrt []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	return o.products(operror.TrailHere(), "vjp", outs, cots, wrt)
 }
 
-// products is vjp with a tensor for each of outs: nil stands for none.
+// products is vjp for cots of which none may be nil.
 func (o Options) products(by operror.Trail, name string, outs, cots, wrt []*tensor) ([]*tensor, error) {
 	if i := slices.Index(cots, nil); i >= 0 {
 		return nil, fmt.Errorf("%s at %s: %w: tensor %d to multiply by is nil", name, by, ErrGraph, i)
@@ -104,7 +129,7 @@ func (o Options) products(by operror.Trail, name string, outs, cots, wrt []*tens
 	return o.vjp(by, name, outs, cots, wrt)
 }
 
-// vjp walks back from outs; a cot that is nil is ones.
+// vjp walks back from outs. A nil in cots stands for ones.
 func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (ds []*tensor, err error) {
 	fail := func(format string, args ...any) ([]*tensor, error) {
 		return nil, fmt.Errorf(name+" at %s: "+format, append([]any{by}, args...)...)
@@ -121,7 +146,7 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 		if goals[i] = linkOf(t); goals[i].node == nil {
 			return fail("%w: tensor %d of those asked for is not watched", ErrGraph, i)
 		}
-		if !t.DType().IsFloat() { // a watched handle may have been Set to anything since
+		if !t.DType().IsFloat() { // Set may have given the watched handle a value of any dtype
 			return fail("%w: tensor %d of those asked for is of %v: floats only", millrace.ErrDType, i, t.DType())
 		}
 	}
@@ -150,7 +175,7 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 		}
 	}
 	b := newWalk(o, &by, goals)
-	defer func() { // also where a program's function panics
+	defer func() { // also if a function of the program panics
 		b.forget()
 		if ds == nil {
 			b.abandon()
@@ -177,10 +202,10 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 	for i, t := range wrt {
 		d := b.found[goals[i]]
 		switch {
-		case d == nil: // in the results' scope, as the others
+		case d == nil: // zeros in the results' scope, like the other gradients
 			d = follow.Full(outs[0], t.DType(), 0, t.Shape()).(*tensor)
 			b.found[goals[i]] = d
-		case slices.Index(goals, goals[i]) < i: // asked for twice
+		case slices.Index(goals, goals[i]) < i: // the same tensor was given before
 			d = follow.Hold(d).(*tensor)
 		}
 		ds = append(ds, d)
@@ -188,7 +213,7 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 	return ds, nil
 }
 
-// seed is a handle of the gradient that a walk starts from.
+// seed is a handle of the gradient that a walk starts with.
 func seed(t, cot *tensor, followed bool) *tensor {
 	switch {
 	case cot == nil:
@@ -199,13 +224,22 @@ func seed(t, cot *tensor, followed bool) *tensor {
 	return Detach(cot)
 }
 
-// ValueAndGrad is f's result for in, one number, and its gradients by each of in, which
-// need not be watched. The result is not followed; what f returned is released.
+// ValueAndGrad calls f with watched handles of in. It returns f's result, one number, and the
+// gradients by each of in:
+//
+//	grads[i] = ∂f(in)/∂in[i]
+//
+// It is JAX's jax.value_and_grad. in need not be watched, but must be of floats. grads[i] has the
+// shape and dtype of in[i]. value is not followed, and f's own result is released. If an error is
+// returned, value is f's result.
+//
+// It returns an error if f is nil, and the errors of [Grad].
 func ValueAndGrad(f func(in []*millrace.Tensor) *millrace.Tensor, in ...*millrace.Tensor) (value *millrace.Tensor, grads []*millrace.Tensor, err error) {
 	return Options{}.ValueAndGrad(f, in...)
 }
 
-// ValueAndGrad is the function of this name, with options.
+// ValueAndGrad is [ValueAndGrad] with options. With Follow, value is f's own result, still
+// followed.
 func (o Options) ValueAndGrad(f func(in []*millrace.Tensor) *millrace.Tensor, in ...*millrace.Tensor) (value *millrace.Tensor, grads []*millrace.Tensor, err error) {
 	by := operror.TrailHere()
 	if f == nil {
@@ -213,7 +247,7 @@ func (o Options) ValueAndGrad(f func(in []*millrace.Tensor) *millrace.Tensor, in
 	}
 	before := recorded.Load()
 	ws := o.watchAll(in)
-	if !o.Follow { // else functions within f may use them when gradients are taken again
+	if !o.Follow { // with Follow, functions within f may use them when gradients are taken again
 		defer letGo(ws...)
 	}
 	loss := f(ws)
@@ -227,7 +261,8 @@ func (o Options) ValueAndGrad(f func(in []*millrace.Tensor) *millrace.Tensor, in
 	return value, grads, nil
 }
 
-// watchAll watches tensors; those that are followed already are followed on.
+// watchAll makes watched handles of tensors. With Follow, a followed tensor gets a second handle of
+// the same node.
 func (o Options) watchAll(in []*tensor) []*tensor {
 	ws := make([]*tensor, len(in))
 	for i, t := range in {

@@ -10,18 +10,18 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// group is a function of the program whose gradient is found in another way than op by
-// op: Custom is told it, Checkpoint computes the function again.
+// group is a function of the program whose gradient is not found op by op. Custom gets it from a
+// function of the program; Checkpoint calls the function again.
 type group struct {
 	name    string
 	results int
 	back    func(b *walk, n *node, ds []*tensor) error
-	in      []link    // of the operands
-	held    []*tensor // what back needs
+	in      []link    // links of the operands
+	held    []*tensor // the tensors that back needs
 
-	// Of a Recording's result.
+	// For a Recording's result:
 	sealed bool
-	lost   bool // Grad in its function gave up where it leads
+	lost   bool // a Grad in the Recording's function gave up nodes that lead to the result
 }
 
 func (g *group) release() {
@@ -29,7 +29,7 @@ func (g *group) release() {
 	g.held = nil
 }
 
-// grouped gives outs, which are not followed, to one node; each result is a new handle.
+// grouped makes new handles of outs, which are not followed, as results of one node.
 func grouped(n *node, outs []*tensor) []*tensor {
 	rs := make([]*tensor, len(outs))
 	for i, t := range outs {
@@ -47,7 +47,7 @@ func grouped(n *node, outs []*tensor) []*tensor {
 	return rs
 }
 
-// unfollowed is a new handle of t's value, computed from nothing.
+// unfollowed is a new handle of t's value that has no node.
 func unfollowed(t *tensor) *tensor {
 	p := follow.Plain(t).(*tensor)
 	defer follow.Drop(p)
@@ -59,8 +59,8 @@ func refuse(op, format string, args ...any) *tensor {
 	return handle.Fail(op, fmt.Errorf("%w: "+format, append([]any{ErrGraph}, args...)...), nil).(*tensor)
 }
 
-// made are those of a function's results that it made of followed tensors after a number
-// of recording: neither its operands nor anything that was there before.
+// made are the results that a function computed from followed tensors after the node number after.
+// Its operands and older tensors are not among them.
 func made(outs, in []*tensor, after uint64) (own []*tensor) {
 	for _, t := range outs {
 		if l := linkOf(t); l.node != nil && !l.leaf() && l.seq > after && !slices.Contains(in, t) {
@@ -70,11 +70,21 @@ func made(outs, in []*tensor, after uint64) (own []*tensor) {
 	return own
 }
 
-// Custom is forward's results for in, with a gradient of the program's own: backward is
-// given in, the results, and the gradients by these (zeros for a result that nothing was
-// computed from), and returns that by each of in, of its shape and dtype; nil stands for
-// zeros. What forward computes is not followed, nor, unless gradients are asked for that
-// are followed themselves, what backward does.
+// Custom returns forward's results for in, with a gradient that backward computes. It is PyTorch's
+// torch.autograd.Function and JAX's jax.custom_vjp.
+//
+// Ops within forward are not followed. backward gets in, the results out, and the gradients d by
+// the results, with their shapes and dtypes; d[k] is zeros if nothing was computed from result k.
+// It returns one gradient for each of in, of its shape and dtype, or nil for zeros: Σ_k
+// (∂out[k]/∂in[i])ᵀ·d[k]. Ops within backward are followed only if the gradients are
+// ([Options].Follow). If none of in is watched, the results are simply forward's. Results that are
+// not floats have no gradient.
+//
+// If a function is nil, or forward returns a nil tensor, the result carries [ErrGraph]. If backward
+// returns another number of gradients (ErrGraph), or one of another shape or dtype (ErrShape), Grad
+// returns the error.
+//
+// Memory: in and the results stay alive until a Grad gives up the graph.
 func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 	backward func(in, out, d []*millrace.Tensor) []*millrace.Tensor, in ...*millrace.Tensor) []*millrace.Tensor {
 	if forward == nil || backward == nil {
@@ -83,7 +93,7 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 	plain := plainly(in)
 	outs := slices.Clone(forward(plain))
 	for i, t := range outs {
-		if t != nil && slices.Contains(plain, t) { // which ends here
+		if t != nil && slices.Contains(plain, t) { // this handle ends here
 			outs[i] = unfollowed(t)
 		}
 	}
@@ -119,7 +129,7 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 				full[i] = args[k+i]
 			case d == nil:
 				full[i] = zerosLike(args[k+i], args[k+i].Shape())
-				if !b.Follow { // else a function within backward may use it later
+				if !b.Follow { // a function within backward may use it later
 					temps = append(temps, full[i])
 				}
 			}
@@ -152,7 +162,7 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 	return rs
 }
 
-// plainly are handles of which ops are not followed.
+// plainly are handles of the same values on which ops are not followed.
 func plainly(ts []*tensor) []*tensor {
 	ps := make([]*tensor, len(ts))
 	for i, t := range ts {
@@ -163,7 +173,7 @@ func plainly(ts []*tensor) []*tensor {
 	return ps
 }
 
-// hold is one more handle of t, or nil.
+// hold is one more handle of t, nil if t is nil.
 func hold(t *tensor) *tensor {
 	if t == nil {
 		return nil

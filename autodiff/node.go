@@ -12,37 +12,37 @@ import (
 
 type tensor = millrace.Tensor
 
-// node is an op that was followed, or a watched tensor. Nodes point at those of their
-// operands and at nothing else: what nobody can reach any more is the collector's.
+// node is an op that was followed, or a watched tensor. A node points to the nodes of its operands
+// only, so the garbage collector frees nodes that no tensor leads to.
 type node struct {
-	seq   uint64 // in order of recording
+	seq   uint64 // number in the order of recording
 	call  *follow.Call[tensor]
-	rule  *rule // nil: a leaf
+	rule  *rule // nil: a leaf, or an op without a rule
 	where operror.Trail
-	in    [3]link    // of the operands; a group has its own list
-	kinds [3]kind    // of the operands
-	kept  [4]*tensor // operands and, last, the result, as far as the rule asks for them
+	in    [3]link    // links of the operands; a group has its own list
+	kinds [3]kind    // dtypes and shapes of the operands
+	kept  [4]*tensor // operands and, last, the result, if the rule needs them
 	group *group     // Custom and Checkpoint
-	made  *tensor    // the result
+	made  *tensor    // the result, with CheckFinite
 
-	mu    sync.Mutex     // of what follows, and of the links once others have the node
-	debug bool           // CheckFinite: made is kept; this never changes
-	gone  bool           // given up
-	users int32          // walks that are at the node: the last one gives up what it kept
-	by    *operror.Trail // who gave it up
-	ended bool           // that was the end of the function that recorded it, and no Grad
+	mu    sync.Mutex     // guards the fields below, and the links once other goroutines can reach the node
+	debug bool           // CheckFinite: made is kept; never changes
+	gone  bool           // the node gave up what it kept
+	users int32          // number of walks at the node; the last one releases what it kept
+	by    *operror.Trail // where the call was that gave it up
+	ended bool           // given up by the end of the function that recorded it, not by a Grad
 }
 
-// link is where an operand comes from: result out of a node, nil for none.
+// link says where an operand comes from: result out of a node, or nowhere if node is nil.
 type link struct {
 	*node
 	out int
 }
 
-// output is what results of a group carry: which one they are.
+// output is the mark on a result of a group: which of the results it is.
 type output struct{ link }
 
-// kind is an operand's dtype and its shape, which is the operand's own: it is read only.
+// kind is an operand's dtype and shape. The shape is shared with the operand: read only.
 type kind struct {
 	dt    millrace.DType
 	shape []int
@@ -52,7 +52,7 @@ func kindOf(t *tensor) kind { return kind{t.DType(), follow.Shape(t)} }
 
 var recorded atomic.Uint64
 
-// linkOf is what a tensor carries.
+// linkOf is the link of a tensor's node.
 func linkOf(t *tensor) link { return asLink(follow.Node(t)) }
 
 func asLink(carried any) link {
@@ -65,8 +65,8 @@ func asLink(carried any) link {
 	return link{}
 }
 
-// operands are the links of all operands, in buf if they fit. Some walks look at them while
-// others cut them.
+// operands are the links of all operands, in buf if it is large enough. It locks the node, because
+// one walk may read links while another cuts them.
 func (n *node) operands(buf []link) []link {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -76,7 +76,7 @@ func (n *node) operands(buf []link) []link {
 	return append(buf, n.in[:]...)
 }
 
-// cut has the node lead nowhere, unless a walk is there.
+// cut removes the node's links, unless a walk is at the node.
 func (n *node) cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -90,7 +90,7 @@ func (n *node) cut() {
 
 func init() { follow.Hook = hook }
 
-// hook makes the node of an op, nil where no derivative goes through it.
+// hook makes the node of an op, nil if no derivative goes through the op.
 func hook(c *follow.Call[tensor]) any {
 	r := ruleOf(c)
 	if !c.Out.DType().IsFloat() || r != nil && r.none != "" {
@@ -105,7 +105,7 @@ func hook(c *follow.Call[tensor]) any {
 		n.in[i], n.kinds[i] = linkOf(t), kindOf(t)
 		n.debug = n.debug || n.in[i].node != nil && n.in[i].debug
 	}
-	if r == nil { // there is nothing to keep, and Grad says so
+	if r == nil { // nothing to keep; Grad reports the missing rule
 		drop(c.In[:]...)
 		c.In, c.Out = [3]*tensor{}, nil
 		return n
@@ -136,7 +136,7 @@ func hook(c *follow.Call[tensor]) any {
 	return n
 }
 
-// needs reports that the rule asks for operand i, at whichever places t stands.
+// needs reports that the rule needs operand t, which is operand i and may be a later one, too.
 func (n *node) needs(keeps keeps, i int, t *tensor) bool {
 	for k := i; k < len(n.call.In); k++ {
 		if n.call.In[k] == t && keeps&(operand0<<k) != 0 && n.rule.wanted(n, k) {
@@ -146,7 +146,7 @@ func (n *node) needs(keeps keeps, i int, t *tensor) bool {
 	return false
 }
 
-// twice reports that operand i stood before.
+// twice reports that operand i is also an earlier operand.
 func twice(in []*tensor, i int) bool {
 	for _, t := range in[:i] {
 		if t == in[i] {
@@ -164,7 +164,7 @@ func drop(in ...*tensor) {
 	}
 }
 
-// enter has the node keep what it does until leave; false says that it was given up.
+// enter makes the node keep its values until leave; false if it has given them up.
 func (n *node) enter() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -175,7 +175,7 @@ func (n *node) enter() bool {
 	return true
 }
 
-// stay is enter for who is at the node already.
+// stay is enter for a caller that is at the node already.
 func (n *node) stay() {
 	n.mu.Lock()
 	n.users++
@@ -192,7 +192,7 @@ func (n *node) leave() {
 	}
 }
 
-// release gives up what the node keeps, which goes when no walk needs it any more.
+// release gives up what the node keeps. It is freed when no walk is at the node.
 func (n *node) release(by *operror.Trail) {
 	n.mu.Lock()
 	first := !n.gone && !n.leaf()
@@ -206,7 +206,7 @@ func (n *node) release(by *operror.Trail) {
 	}
 }
 
-// letGo is called once: by the last who might use what the node keeps.
+// letGo is called once, when no walk needs the kept values any more.
 func (n *node) letGo() {
 	letGo(n.kept[:]...)
 	letGo(n.made)
@@ -223,10 +223,10 @@ func (n *node) givenUp() bool {
 	return n.gone
 }
 
-// leaf reports a watched tensor: it keeps nothing, and is used again.
+// leaf reports a watched tensor. It keeps nothing and can always be used again.
 func (n *node) leaf() bool { return n.call == nil && n.group == nil }
 
-// results is how many the op has.
+// results is the number of results of the op.
 func (n *node) results() int {
 	if n.group != nil {
 		return n.group.results
@@ -234,7 +234,7 @@ func (n *node) results() int {
 	return 1
 }
 
-// letGo ends handles that were adopted or held, of which some may be there twice.
+// letGo releases handles that were adopted or held. The list may have duplicates.
 func letGo(ts ...*tensor) {
 	for i, t := range ts {
 		if t != nil && !twice(ts, i) {
@@ -243,7 +243,7 @@ func letGo(ts ...*tensor) {
 	}
 }
 
-// name of the op, for messages.
+// name is the op's name, for messages.
 func (n *node) name() string {
 	switch {
 	case n.group != nil:
@@ -254,10 +254,10 @@ func (n *node) name() string {
 	return n.call.Name
 }
 
-// at is where the op was recorded.
+// at is the place where the op was recorded.
 func (n *node) at() string { return n.where.String() }
 
-// attr of the op, never nil.
+// attr is the op's attributes, never nil.
 func (n *node) attr() *ir.Attr {
 	if n.call.Attr == nil {
 		return &noAttr

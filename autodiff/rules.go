@@ -8,16 +8,17 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// rule says what an op's derivative is. It is written in public ops, so that derivatives
-// of derivatives come for free, and runs in the dtype that 16-bit ones are computed in.
+// rule says how to compute an op's derivative. A rule uses public ops, so derivatives of
+// derivatives need no extra code. For 16-bit tensors it runs in the dtype that they are computed
+// in.
 type rule struct {
-	keeps keeps         // what back asks for; nothing else is kept alive
-	back  func(s *step) // gives each wanted operand its share of s.d
-	none  string        // in place of back: why there is no derivative
-	moves bool          // back only moves elements: 16-bit ones stay as they are
-	asked [3]keeps      // by what is kept: the operands whose derivatives ask for it; 0 for all
+	keeps keeps         // what back needs; the node keeps nothing else alive
+	back  func(s *step) // gives each wanted operand its derivative, from s.d
+	none  string        // instead of back: why there is no derivative
+	moves bool          // back only moves elements, so 16-bit tensors are not cast
+	asked [3]keeps      // asked[k]: the operands whose derivatives need operand k; 0 for all
 
-	some func(a *ir.Attr) keeps // where not nil: which of keeps a call asks for
+	some func(a *ir.Attr) keeps // if not nil: the part of keeps that one call needs
 }
 
 // keeps is a set of operands and the result.
@@ -30,7 +31,7 @@ const (
 	result
 )
 
-// keepsOf is what back asks for of one call.
+// keepsOf is the set that back needs of one call.
 func (r *rule) keepsOf(a *ir.Attr) keeps {
 	if r.some != nil {
 		return r.some(a)
@@ -38,8 +39,8 @@ func (r *rule) keepsOf(a *ir.Attr) keeps {
 	return r.keeps
 }
 
-// wanted reports that operand k is asked for by the derivative of one that is followed:
-// in a product each operand is kept for the other one's derivative only.
+// wanted reports that operand k is needed for the derivative of a followed operand. A factor of a
+// product is needed only for the other factor's derivative.
 func (r *rule) wanted(n *node, k int) bool {
 	if r.asked[k] == 0 {
 		return true
@@ -52,7 +53,7 @@ func (r *rule) wanted(n *node, k int) bool {
 	return false
 }
 
-// ruleOf is the row of an op or a composite; nil where there is none.
+// ruleOf is the rule of an op or a composite; nil if it has none.
 func ruleOf(c *follow.Call[tensor]) *rule {
 	if c.Op != ir.OpInvalid {
 		return rules[c.Op]
@@ -68,10 +69,10 @@ const (
 	byOther = "it is recorded as part of composites that have rules of their own"
 )
 
-// rules has a row per op of ir. One that is missing is an error of Grad.
+// rules has a row per op of ir. Grad returns an error for an op without a row.
 var rules map[ir.Op]*rule
 
-func init() { // rules use rules: of what they are written in
+func init() { // in init, because rules call ops whose hooks use rules
 	rules = map[ir.Op]*rule{
 		ir.Full: {none: isLeaf}, ir.Iota: {none: isLeaf}, ir.Uniform: {none: isLeaf}, ir.Normal: {none: isLeaf},
 
@@ -178,11 +179,11 @@ func init() { // rules use rules: of what they are written in
 	}
 }
 
-// composites are the ops of package millrace that are made of others and have a rule of
-// their own, the one of a textbook. Those that are not here are followed step by step.
+// composites are the ops of package millrace that consist of other ops but have a rule of their
+// own, the usual one of a textbook. Other such ops are followed op by op.
 var composites map[string]*rule
 
-// others: of two factors, each is kept for the derivative of the other.
+// others: each of two factors is kept for the derivative of the other.
 var others = [3]keeps{operand1, operand0}
 
 // unary is the rule of an op on one operand.

@@ -6,7 +6,8 @@ import (
 	"github.com/millrace-go/millrace/internal/follow"
 )
 
-// dotBack of a sum of products along axes that stay away: the factors have one shape.
+// dotBack is the rule of a sum of products along axes that are removed. Both factors have the same
+// shape.
 func dotBack(s *step) {
 	wide := s.do(s.d.Reshape(keepDims(s.wideShape(), s.attr().Axes)...))
 	s.each(0, func() *tensor { return wide.Mul(s.keptAt(1)) })
@@ -15,7 +16,7 @@ func dotBack(s *step) {
 
 func (s *step) wideShape() []int { return s.kinds[0].shape }
 
-// contractionBack: each operand's derivative is the contraction of the result's with the
+// contractionBack: an operand's derivative is the contraction of the result's derivative with the
 // other operand, into the operand's dims.
 func contractionBack(s *step) {
 	c := s.call.With.(follow.Contraction)
@@ -23,7 +24,8 @@ func contractionBack(s *step) {
 	s.each(1, func() *tensor { return s.contract(c.Out, c.T, s.keptAt(0), c.U, 1) })
 }
 
-// contract is d, whose dims have the labels ld, with other, into the dims of operand i.
+// contract is the contraction of s.d, whose dims have the labels ld, with other (labels lo), into
+// the dims of operand i (labels li).
 func (s *step) contract(ld, lo []int, other *tensor, li []int, i int) *tensor {
 	shape, sizes, theirs := s.kinds[i].shape, follow.Shape(s.d), follow.Shape(other)
 	size := func(label int) (n int, known bool) {
@@ -39,8 +41,8 @@ func (s *step) contract(ld, lo []int, other *tensor, li []int, i int) *tensor {
 		}
 		return n, known
 	}
-	// Dims that only the operand has were added up with its own elements alone, and dims of
-	// size 1 that the others repeat are added up here.
+	// Dims that only the operand has were summed over its own elements, so they get size 1 here and
+	// are repeated later. Dims of size 1 that the other tensors repeat are summed here.
 	out, back := make([]int, 0, len(li)), make([]int, 0, len(li))
 	for k, l := range li {
 		n, known := size(l)

@@ -7,17 +7,17 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// each gives operand i what f makes, if it is wanted at all.
+// each gives operand i the derivative that f makes, if the operand needs one.
 func (s *step) each(i int, f func() *tensor) {
 	if s.wants[i] {
 		s.give(i, s.do(f()))
 	}
 }
 
-// scalar is operand i, which is a number.
+// scalar is the value of operand i, a number.
 func (s *step) scalar(i int) float64 {
 	dt := s.kinds[0].dt
-	for _, k := range s.kinds { // that of the tensors; a mask comes before them
+	for _, k := range s.kinds { // the dtype of the tensor operands; a mask may come before them
 		if k.dt.IsFloat() {
 			dt = k.dt
 		}
@@ -25,7 +25,7 @@ func (s *step) scalar(i int) float64 {
 	return ir.BitsFloat(dt, s.call.Bits[i])
 }
 
-// times is d by operand i, a number or a tensor.
+// times is d times operand i, a number or a tensor.
 func (s *step) times(d *tensor, i int) *tensor {
 	if s.isScalar(i) {
 		return d.MulScalar(s.scalar(i))
@@ -33,7 +33,7 @@ func (s *step) times(d *tensor, i int) *tensor {
 	return d.Mul(s.keptAt(i))
 }
 
-// full is operand i as a tensor: of one element where it is a number.
+// full is operand i as a tensor; a number becomes a tensor of one element.
 func (s *step) full(i int) *tensor {
 	if s.isScalar(i) {
 		return s.do(fullLike(s.d, s.scalar(i)))
@@ -41,7 +41,7 @@ func (s *step) full(i int) *tensor {
 	return s.keptAt(i)
 }
 
-// neg is -d where operand i wants it.
+// neg is -d if operand i needs it, else d.
 func (s *step) neg(i int, d *tensor) *tensor {
 	if !s.wants[i] {
 		return d
@@ -49,52 +49,54 @@ func (s *step) neg(i int, d *tensor) *tensor {
 	return s.do(d.Neg())
 }
 
-// oneMinusSquare is 1-x² as a product: near 1 the square would lose it. At 1 and -1 it is +0.
+// oneMinusSquare is 1-x² as the product (1-x)(1+x), because rounding the square near 1 would lose
+// the difference. At 1 and -1 it is +0.
 func (s *step) oneMinusSquare() *tensor {
 	return s.do(s.do(s.x().ScalarSub(1)).Mul(s.do(s.x().AddScalar(1))))
 }
 
-// bounded is x within bounds beyond which a function's slope is what it is at them: so
-// infinities, and what overflows, are multiplied by no 0.
+// bounded is x clamped to a range outside of which the function's slope is constant. So no infinity
+// or overflow is multiplied by 0.
 func (s *step) bounded(bound float64) *tensor { return s.do(s.x().ClampScalar(-bound, bound)) }
 
-// byDistance tells where x is so far from 0 that 1 is nothing beside its square, while
-// that is a number still, and gives x there and x elsewhere. Either is a number that does no harm where it is not x,
-// in derivatives of derivatives, too.
+// byDistance splits x by size. isFar is true where |x| is so large that x²+1 rounds to x². far is x
+// there and 1 elsewhere; near is x elsewhere and 0 there. The replacements 1 and 0 do no harm in
+// derivatives of derivatives either.
 func (s *step) byDistance() (isFar, far, near *tensor) {
 	x := s.x()
 	isFar = s.do(s.do(x.Abs()).GtScalar(0x1p32))
 	return isFar, s.do(millrace.WhereScalar(isFar, x, 1)), s.do(millrace.ScalarWhere(isFar, 0, x))
 }
 
-// atanBack: 1/(x²+1), and 1/x/x far from 0, where the square may overflow.
+// atanBack: 1/(x²+1); for large |x| 1/x/x, because the square may overflow.
 func atanBack(s *step, d *tensor) *tensor {
 	isFar, far, near := s.byDistance()
 	there := s.do(s.do(d.Div(far)).Div(far))
 	return millrace.Where(isFar, there, s.do(d.Div(s.do(s.do(near.Square()).AddScalar(1)))))
 }
 
-// asinhBack: 1/√(x²+1), and 1/|x| far from 0.
+// asinhBack: 1/√(x²+1); 1/|x| for large |x|.
 func asinhBack(s *step, d *tensor) *tensor {
 	isFar, far, near := s.byDistance()
 	there := s.do(s.do(far.Abs()).Recip())
 	return d.Mul(s.do(millrace.Where(isFar, there, s.do(s.do(s.do(near.Square()).AddScalar(1)).Rsqrt()))))
 }
 
-// acoshBack: 1/√(x-1)/√(x+1), of which no part overflows.
+// acoshBack: 1/√(x-1)/√(x+1), where no part overflows.
 func acoshBack(s *step, d *tensor) *tensor {
 	x := s.x()
 	return s.do(d.Mul(s.do(s.do(x.SubScalar(1)).Rsqrt()))).Mul(s.do(s.do(x.AddScalar(1)).Rsqrt()))
 }
 
-// gauss is exp(-x²·k).
+// gauss is exp(-k·x²).
 func (s *step) gauss(x *tensor, k float64) *tensor {
 	return s.do(s.do(s.do(x.Square()).MulScalar(-k)).Exp())
 }
 
-// geluBack: Φ(x) + x·φ(x), with the normal distribution's Φ and its density φ.
+// geluBack: Φ(x) + x·φ(x), with the distribution function Φ and the density φ of the normal
+// distribution.
 func geluBack(s *step, d *tensor) *tensor {
-	x := s.bounded(64) // where φ is 0
+	x := s.bounded(64) // φ is 0 outside
 	cdf := s.do(s.do(s.do(s.do(x.MulScalar(math.Sqrt2 / 2)).Erf()).AddScalar(1)).MulScalar(0.5))
 	pdf := s.do(s.gauss(x, 0.5).MulScalar(1 / math.Sqrt(2*math.Pi)))
 	return d.Mul(s.do(cdf.Add(s.do(x.Mul(pdf)))))
@@ -103,7 +105,7 @@ func geluBack(s *step, d *tensor) *tensor {
 // geluTanhBack is the derivative of x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
 func geluTanhBack(s *step, d *tensor) *tensor {
 	const a, b = 0.79788456080286535588, 0.044715 // √(2/π)
-	x := s.bounded(64)                            // where tanh is 1
+	x := s.bounded(64)                            // |tanh| is 1 outside
 	sq := s.do(x.Square())
 	inner := s.do(s.do(x.Mul(s.do(s.do(sq.MulScalar(b)).AddScalar(1)))).MulScalar(a))
 	t := s.do(inner.Tanh())
@@ -113,14 +115,14 @@ func geluTanhBack(s *step, d *tensor) *tensor {
 	return d.Mul(s.do(left.Add(right)))
 }
 
-// siluBack: with s the sigmoid, s·(1 + x·(1-s)).
+// siluBack: s·(1 + x·(1-s)), where s is the sigmoid of x.
 func siluBack(s *step, d *tensor) *tensor {
-	x := s.bounded(1024) // where it is 0 or 1
+	x := s.bounded(1024) // the sigmoid is 0 or 1 outside
 	sg := s.do(x.Sigmoid())
 	return d.Mul(s.do(sg.Mul(s.do(s.do(x.Mul(s.do(sg.ScalarSub(1)))).AddScalar(1)))))
 }
 
-// divBack: 1/u, and -(t/u)/u.
+// divBack of t/u: 1/u by t, and -(t/u)/u by u.
 func divBack(s *step) {
 	q := s.d
 	if s.isScalar(1) {
@@ -132,14 +134,15 @@ func divBack(s *step) {
 	s.each(1, func() *tensor { return s.do(q.Neg()).Mul(s.out()) })
 }
 
-// remBack: what is left of t has t's slope, and as many times u as fit in less.
+// remBack of t mod u: 1 by t, and -floor(t/u) by u.
 func remBack(s *step) {
 	s.give(0, s.d)
 	s.each(1, func() *tensor { return s.do(s.d.Neg()).Mul(s.do(s.full(0).FloorDiv(s.y()))) })
 }
 
-// powBack: u·t^(u-1), which is 0 where u is, and where the power is 0 beside an infinite u, and t^u·log t, which
-// is 0 where t is and u is not negative, and where the power is 0 beside an infinite logarithm.
+// powBack of t^u. By t: u·t^(u-1); 0 where u is 0, and where u is infinite and the power is 0. By
+// u: t^u·log t; 0 where t is 0 and u is not negative, and where the power is 0 (log t may be
+// infinite there).
 func powBack(s *step) {
 	switch {
 	case s.isScalar(1):
@@ -165,10 +168,10 @@ func powBack(s *step) {
 	}
 }
 
-// chosen: of two elements the one that was taken gets all, of equal ones the first; loses
-// tells where the first one was not.
+// chosen gives all of the derivative to the operand that was taken, of equal ones to the first.
+// loses is true where the first operand was not taken.
 func chosen(s *step, loses func(t, u *tensor) *tensor, losesTo func(t *tensor, u float64) *tensor) {
-	var second *tensor // where the second one was taken
+	var second *tensor // true where the second operand was taken
 	switch {
 	case s.isScalar(1):
 		second = s.do(losesTo(s.x(), s.scalar(1)))
@@ -179,9 +182,9 @@ func chosen(s *step, loses func(t, u *tensor) *tensor, losesTo func(t *tensor, u
 	s.each(1, func() *tensor { return millrace.WhereScalar(second, s.d, 0) })
 }
 
-// atan2Back of the angle of (u, t): u/(t²+u²) and -t/(t²+u²), by the quotient of the smaller
-// one and the larger one, so that no square overflows or vanishes. At (0, 0), where there is
-// none, it is 0, as it is at infinity.
+// atan2Back of atan2(t, u): u/(t²+u²) by t and -t/(t²+u²) by u. It computes them from the quotient
+// of the smaller and the larger operand, so no square overflows or becomes 0. At (0, 0), where
+// there is no derivative, and at infinity it gives 0.
 func atan2Back(s *step) {
 	t, u := s.full(0), s.full(1)
 	flat := s.do(s.do(t.Abs()).Le(s.do(u.Abs())))
@@ -202,7 +205,8 @@ func whereBack(s *step) {
 	s.each(2, func() *tensor { return millrace.ScalarWhere(mask, 0, s.d) })
 }
 
-// clampBack: whichever of the three the result is, of equal ones the first.
+// clampBack gives the derivative to the operand (value, lower or upper bound) that the result is
+// equal to, of equal ones to the first.
 func clampBack(s *step) {
 	below, above := s.beyond()
 	s.each(0, func() *tensor { return millrace.ScalarWhere(s.do(below.Or(above)), 0, s.d) })
@@ -210,8 +214,8 @@ func clampBack(s *step) {
 	s.each(2, func() *tensor { return millrace.WhereScalar(above, s.d, 0) })
 }
 
-// beyond is where a clamped operand is less than the lower bound, and where the larger of
-// the two is more than the upper one.
+// beyond says where the value is below the lower bound, and where the larger of the two is above
+// the upper bound.
 func (s *step) beyond() (below, above *tensor) {
 	lo, hi := s.full(1), s.full(2)
 	below = s.do(s.x().Lt(lo))

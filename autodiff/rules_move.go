@@ -17,8 +17,8 @@ func permuteBack(s *step) {
 	s.give(0, s.do(s.d.Permute(back...)))
 }
 
-// toBack brings a derivative back to the operand's device. On one device streams may use
-// each other's tensors, and it stays in its scope.
+// toBack brings a derivative back to the operand's device. If both are on one device it is not
+// copied: streams of a device can use each other's tensors.
 func toBack(s *step) {
 	if follow.OneDevice(s.kept[0], s.d) {
 		s.give(0, s.d)
@@ -27,8 +27,8 @@ func toBack(s *step) {
 	s.give(0, s.do(s.d.To(s.kept[0].Stream())))
 }
 
-// regions are the ranges of a part: start and step along each dim, and as many elements
-// as the part has.
+// regions are the ranges of a part that has the given start, step and number of elements along each
+// dim.
 func regions(start, step, count []int) []millrace.Range {
 	rs := make([]millrace.Range, len(count))
 	for i, n := range count {
@@ -46,8 +46,9 @@ func allOnes(steps []int) bool {
 	return !slices.ContainsFunc(steps, func(n int) bool { return n != 1 })
 }
 
-// forwards is where the slice of a Slice or an Assign lies, of count elements, when one
-// that goes backwards goes forwards; turned are the axes along which it went backwards.
+// forwards says which elements the slice of a Slice or an Assign has, in forward order: start and
+// steps, all positive. turned lists the axes along which the slice goes backwards. count is the
+// slice's shape.
 func (s *step) forwards(count []int) (start, steps, turned []int) {
 	start, steps = slices.Clone(s.attr().Start), slices.Clone(s.attr().Step)
 	for i := range steps {
@@ -65,7 +66,7 @@ func (s *step) forwards(count []int) (start, steps, turned []int) {
 	return start, steps, turned
 }
 
-// turn is d turned round along some axes, if any.
+// turn flips d along axes, if any.
 func (s *step) turn(d *tensor, axes []int) *tensor {
 	if len(axes) == 0 {
 		return d
@@ -73,7 +74,7 @@ func (s *step) turn(d *tensor, axes []int) *tensor {
 	return s.do(d.Flip(axes...))
 }
 
-// sliceBack: the derivative is 0 but where the slice was.
+// sliceBack: the derivative is that of the result in the slice, and 0 elsewhere.
 func sliceBack(s *step) {
 	count := s.d.Shape()
 	start, steps, turned := s.forwards(count)
@@ -93,7 +94,7 @@ func padBack(s *step) {
 	in := s.kinds[0].shape
 	start, steps := s.attr().Start, s.attr().Step
 	s.each(0, func() *tensor { return s.d.Slice(regions(start, steps, in)...) })
-	s.each(1, func() *tensor { // the number that is padded with, where it is a tensor
+	s.each(1, func() *tensor { // the padding, if it is a tensor of one number
 		all := s.do(s.d.Sum())
 		return all.Sub(s.do(s.do(s.d.Slice(regions(start, steps, in)...)).Sum()))
 	})
@@ -120,9 +121,9 @@ func assignBack(s *step) {
 	s.each(1, func() *tensor { return s.turn(s.do(s.d.Slice(rs...)), turned) })
 }
 
-// gatherBack adds each derivative to the element that was read. Dims in which the operand
-// was repeated, as an embedding is for each text of a batch, are places along the axis like
-// others: nothing larger than the operand is scattered into.
+// gatherBack adds each derivative to the element that was read. The operand may be repeated along
+// some dims, as an embedding is for each text of a batch. These dims are merged into the axis, so
+// the scatter's target is not larger than the operand.
 func gatherBack(s *step) {
 	axis, in, out := s.attr().Axes[0], s.kinds[0].shape, s.d.Shape()
 	var repeated []int
@@ -155,7 +156,7 @@ func gatherBack(s *step) {
 	})
 }
 
-// merged is t with some dims as part of the axis, in front of what it was.
+// merged is t with some dims moved to the front of the axis and merged with it.
 func (s *step) merged(t *tensor, dims []int, axis int) *tensor {
 	var order, shape []int
 	for i, n := range t.Shape() {
@@ -173,7 +174,7 @@ func (s *step) merged(t *tensor, dims []int, axis int) *tensor {
 	return s.do(s.do(t.Permute(order...)).Reshape(shape...))
 }
 
-// scatterKeeps: where updates are added or written, their places will do.
+// scatterKeeps: if updates are added or written, their indices are enough.
 func scatterKeeps(a *ir.Attr) keeps {
 	switch a.Combine {
 	case millrace.CombineAdd, millrace.CombineSet:
@@ -187,9 +188,9 @@ func scatterKeeps(a *ir.Attr) keeps {
 func scatterBack(s *step) {
 	axis, mode, shape := s.attr().Axes[0], s.attr().Mode, s.kinds[2].shape
 	index := s.kept[1]
-	// back reads, for each update, what t has at its place; those that are dropped read 0.
+	// back reads, for each update, t's element at the update's place; for dropped updates it is 0.
 	back := func(t *tensor) *tensor { return s.do(t.TakeAlong(index, axis, mode)) }
-	// places numbers the updates along the axis, in the order they are combined in.
+	// places numbers the updates along the axis, in the order in which they are combined.
 	places := func() *tensor {
 		wide := slices.Repeat([]int{1}, len(shape))
 		wide[axis] = shape[axis]
@@ -208,7 +209,7 @@ func scatterBack(s *step) {
 		if s.wants[2] {
 			s.refused = "what is multiplied in has no rule, only what it is multiplied into"
 		}
-	case millrace.CombineSet: // the last one wrote
+	case millrace.CombineSet: // the last update of a place is the result
 		s.each(0, func() *tensor {
 			return s.d.ScatterSet(index, s.do(zerosLike(s.d, shape)), axis, mode)
 		})
@@ -218,7 +219,7 @@ func scatterBack(s *step) {
 			last := s.do(none.ScatterMax(index, p, axis, mode))
 			return millrace.WhereScalar(s.do(back(last).Eq(p)), back(s.d), 0)
 		})
-	case millrace.CombineMax, millrace.CombineMin: // the operand, else the first of equal ones
+	case millrace.CombineMax, millrace.CombineMin: // the operand, else the first of several equal updates
 		out := s.out()
 		kept := s.do(s.x().Eq(out))
 		s.each(0, func() *tensor { return millrace.WhereScalar(kept, s.d, 0) })

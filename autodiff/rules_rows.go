@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// over is a tensor of a reduction's result's shape, with the axes put back at size 1.
+// over reshapes a reduction's result so that the reduced axes are kept with size 1.
 func (s *step) over(t *tensor) *tensor {
 	want := keepDims(s.kinds[0].shape, s.attr().Axes)
 	if slices.Equal(t.Shape(), want) {
@@ -18,12 +18,13 @@ func (s *step) over(t *tensor) *tensor {
 	return s.do(t.Reshape(want...))
 }
 
-// spread repeats a reduction's derivative over what was reduced.
+// spread repeats a reduction's derivative over the reduced elements.
 func (s *step) spread(d *tensor) *tensor {
 	return s.do(s.over(d).Expand(s.kinds[0].shape...))
 }
 
-// alongLast has f work on t with the axes merged into a last one, and puts the result back.
+// alongLast applies f to t with the axes merged into one last axis, and restores the shape of f's
+// result.
 func (s *step) alongLast(t *tensor, axes []int, f func(t *tensor) *tensor) *tensor {
 	shape := t.Shape()
 	var order, outer []int
@@ -45,13 +46,13 @@ func (s *step) alongLast(t *tensor, axes []int, f func(t *tensor) *tensor) *tens
 	return s.do(s.do(r.Reshape(there.Shape()...)).Permute(back...))
 }
 
-// prodBack: an element's slope is the product of all others, those before it times those
-// behind: no division, so that zeros do no harm.
+// prodBack: the derivative by an element is the product of all others: of those before it times
+// those after it. It does not divide, so zeros are harmless.
 func prodBack(s *step) {
 	s.give(0, s.do(s.spread(s.d).Mul(s.alongLast(s.x(), s.attr().Axes, s.products))))
 }
 
-// products are, for each element, those of all others in its row.
+// products are, for each element, the products of all other elements in its row.
 func (s *step) products(x *tensor) *tensor {
 	if x.Len() == 0 {
 		return x
@@ -60,7 +61,7 @@ func (s *step) products(x *tensor) *tensor {
 	return s.do(s.before(x).Mul(behind))
 }
 
-// before is the product of the elements in front of each one in its row.
+// before is, for each element, the product of the elements before it in its row.
 func (s *step) before(x *tensor) *tensor {
 	last := x.Rank() - 1
 	n := x.Dim(last)
@@ -70,10 +71,10 @@ func (s *step) before(x *tensor) *tensor {
 	return s.do(millrace.Concat(last, one, s.do(s.do(x.CumProd(last)).Slice(head...))))
 }
 
-// takenBack sends a derivative to the first of the elements that a maximum may be.
+// takenBack gives the derivative to the first element that is the maximum or minimum.
 func takenBack(s *step, find func(t *tensor, dt millrace.DType, axes ...int) *tensor) {
 	axes := s.attr().Axes
-	if len(axes) == 0 { // of rows of one element
+	if len(axes) == 0 { // each row is one element
 		s.give(0, s.d)
 		return
 	}
@@ -82,7 +83,7 @@ func takenBack(s *step, find func(t *tensor, dt millrace.DType, axes ...int) *te
 	s.give(0, s.do(millrace.WhereScalar(hit, s.over(s.d), 0)))
 }
 
-// position is the dtype for positions in a tensor of a shape: some devices have no Int64.
+// position is the dtype of positions in a tensor of a shape. Some devices have no Int64.
 func position(shape []int) millrace.DType {
 	if ir.Shape(shape).Elems() > math.MaxInt32 {
 		return millrace.Int64
@@ -90,7 +91,7 @@ func position(shape []int) millrace.DType {
 	return millrace.Int32
 }
 
-// places numbers the elements of a row over axes in row-major order, with all other dims 1.
+// places numbers the elements of a row over axes in row-major order. All other dims are 1.
 func (s *step) places(shape, axes []int) *tensor {
 	wide, n := slices.Repeat([]int{1}, len(shape)), 1
 	for _, a := range axes {
@@ -100,14 +101,15 @@ func (s *step) places(shape, axes []int) *tensor {
 	return s.do(s.do(millrace.ArangeOn(s.d.Stream(), position(shape), 0, float64(n), 1)).Reshape(wide...))
 }
 
-// cumFromEnd adds up each element and those behind it.
+// cumFromEnd is, for each element, the sum of it and all elements after it.
 func (s *step) cumFromEnd(t *tensor) *tensor {
 	axis := s.attr().Axes[0]
 	return s.do(s.do(s.do(t.Flip(axis)).CumSum(axis)).Flip(axis))
 }
 
-// cumProdBack: up to a row's first zero the derivatives of what follows, divided by the
-// element; at that zero the same with 1 in its place; behind it 0, as all products are.
+// cumProdBack: before a row's first zero it is Σ d·out, over the element and those after it,
+// divided by the element. At that zero it is the same with 1 in place of the zero. After it all
+// products are 0, and so is the derivative.
 func cumProdBack(s *step) {
 	if s.follow {
 		cumProdFollowed(s)
@@ -124,8 +126,8 @@ func cumProdBack(s *step) {
 	s.give(0, s.do(millrace.Where(first, at, rest)))
 }
 
-// cumTakenBack sends each derivative to the element that was the maximum so far: one that
-// is beyond all before it, or the first.
+// cumTakenBack gives each derivative to the element that was the maximum so far: the last one that
+// is beyond all elements before it, or the first element.
 func cumTakenBack(s *step, beyond func(t, u *tensor) *tensor) {
 	axis, x, y, shape := s.attr().Axes[0], s.x(), s.out(), s.kinds[0].shape
 	n := shape[axis]
@@ -147,9 +149,10 @@ func cumTakenBack(s *step, beyond func(t, u *tensor) *tensor) {
 	s.give(0, s.do(s.do(zerosLike(s.d, shape)).ScatterAdd(at, s.d, axis)))
 }
 
-// cumProdFollowed is cumProdBack with a derivative of its own at zeros, too, where that
-// has none through masks: an element's slope in each product behind it is written out, of
-// all other factors. It takes as many numbers as a row has elements, for each of them.
+// cumProdFollowed is cumProdBack for derivatives that are followed. At zeros cumProdBack goes
+// through masks, which have no derivative. So this version computes, for each element and each
+// later product, the product of all other factors. It needs memory of a row's length for each
+// element.
 func cumProdFollowed(s *step) {
 	shape, axis := s.kinds[0].shape, s.attr().Axes[0]
 	n, last := shape[axis], len(shape)-1
@@ -162,7 +165,7 @@ func cumProdFollowed(s *step) {
 	rows := func(t *tensor) *tensor { return s.do(s.do(t.Permute(order...)).Reshape(-1, n)) }
 	x, d := rows(s.x()), rows(s.d)
 	line := s.do(millrace.ArangeOn(s.d.Stream(), millrace.Int32, 0, float64(n), 1))
-	of := s.do(line.Unsqueeze(1)) // the element whose slope it is; along line are the products
+	of := s.do(line.Unsqueeze(1)) // the element by which to differentiate; the products are along line
 	factors := s.do(millrace.WhereScalar(s.do(line.Gt(of)), s.do(x.Unsqueeze(1)), 1))
 	slopes := s.do(millrace.WhereScalar(s.do(line.Ge(of)), s.do(factors.CumProd(2)), 0))
 	behind := s.do(s.do(slopes.Mul(s.do(d.Unsqueeze(1)))).Sum(2))
@@ -178,7 +181,7 @@ func sortBack(s *step) {
 	s.give(0, s.do(s.do(zerosLike(s.d, s.kinds[0].shape)).ScatterSet(order, s.d, axis)))
 }
 
-// rowAxes are the axes of a row composite, counted from the first, in order.
+// rowAxes are the axes of a row composite as sorted numbers from 0; none stands for an empty list.
 func (s *step) rowAxes(list []int, none []int) []int {
 	rank := len(s.kinds[0].shape)
 	var axes []int
@@ -207,7 +210,7 @@ func logSoftmaxBack(s *step) {
 	s.give(0, s.do(s.d.Sub(s.do(s.do(s.out().Exp()).Mul(sum)))))
 }
 
-// maskedLogSoftmaxBack is logSoftmaxBack of the elements that are not hidden.
+// maskedLogSoftmaxBack is logSoftmaxBack over the elements that the mask does not hide.
 func maskedLogSoftmaxBack(s *step) {
 	y := s.out()
 	d := s.do(millrace.ScalarWhere(s.do(y.EqScalar(math.Inf(-1))), 0, s.d))
@@ -223,7 +226,7 @@ func allAxes(rank int) []int {
 	return axes
 }
 
-// logSumExpBack: exp(x - y), which is the softmax; 0 where all of a row is -Inf.
+// logSumExpBack: exp(x - y), which is the softmax; 0 if all of a row is -Inf.
 func logSumExpBack(s *step) {
 	axes := s.rowAxes(s.call.With.(follow.Norm).List, allAxes(len(s.kinds[0].shape)))
 	shape := keepDims(s.kinds[0].shape, axes)
@@ -232,15 +235,15 @@ func logSumExpBack(s *step) {
 	s.give(0, s.do(d.Mul(s.do(s.do(s.x().Sub(shift)).Exp()))))
 }
 
-// norm2Back: x/|x|, and 0 where that is 0.
+// norm2Back: x/|x|; 0 where |x| is 0.
 func norm2Back(s *step) {
 	axes := s.rowAxes(s.call.With.(follow.Norm).List, allAxes(len(s.kinds[0].shape)))
 	d := s.do(s.d.Reshape(keepDims(s.kinds[0].shape, axes)...))
 	s.give(0, s.do(d.Mul(s.direction(s.x(), axes))))
 }
 
-// direction is rows of length 1 that point where those of x do, and 0 for rows of zeros. By
-// the largest element, so that no square overflows or vanishes; infinities are the largest numbers there are.
+// direction is x/|x| for each row, 0 for rows of zeros. It divides by the largest element first, so
+// no square overflows or becomes 0. Infinities count as the largest finite numbers.
 func (s *step) direction(x *tensor, axes []int) *tensor {
 	if x.Len() == 0 {
 		return x
@@ -248,14 +251,14 @@ func (s *step) direction(x *tensor, axes []int) *tensor {
 	x = s.do(x.ClampScalar(-largest(x), largest(x)))
 	most := s.do(s.do(x.Abs()).MaxKeep(axes...))
 	most = s.do(millrace.ScalarWhere(s.do(most.EqScalar(0)), 1, most))
-	most = s.do(follow.Plain(most).(*tensor)) // by whatever it is, the result is the same
+	most = s.do(follow.Plain(most).(*tensor)) // any divisor gives the same result, so it has no derivative
 	part := s.do(x.Div(most))
 	length := s.do(s.do(s.do(part.Square()).SumKeep(axes...)).Sqrt())
 	length = s.do(millrace.ScalarWhere(s.do(length.EqScalar(0)), 1, length))
 	return s.do(part.Div(length))
 }
 
-// largest is the largest number of t's dtype.
+// largest is the largest finite number of t's dtype.
 func largest(t *tensor) float64 {
 	if t.DType() == millrace.Float64 {
 		return math.MaxFloat64
@@ -263,8 +266,10 @@ func largest(t *tensor) float64 {
 	return math.MaxFloat32
 }
 
-// deviations are the elements less their mean, for stdBack and varBack, with d of their shape but for the axes, and how many
-// elements a row has. The mean's own error is taken out once more, or it would have a direction of its own.
+// deviations are, for stdBack and varBack: the elements minus their mean (c), the result's
+// derivative with the axes kept (d), the axes, and the number of elements of a row minus ddof (n).
+// The mean is subtracted twice: otherwise its rounding error would remain in c and give it a
+// direction.
 func (s *step) deviations() (c, d *tensor, axes []int, n float64) {
 	norm, in := s.call.With.(follow.Norm), s.kinds[0].shape
 	axes, n = s.rowAxes(norm.List, allAxes(len(in))), 1
@@ -278,19 +283,19 @@ func (s *step) deviations() (c, d *tensor, axes []int, n float64) {
 	return c, s.do(s.d.Reshape(keepDims(in, axes)...)), axes, max(0, n-float64(norm.Ddof))
 }
 
-// stdBack: with c the elements less their mean, c/|c|/√(n-ddof), and 0 where all are equal.
+// stdBack: c/|c|/√(n-ddof), where c is the elements minus their mean; 0 if all are equal.
 func stdBack(s *step) {
 	c, d, axes, n := s.deviations()
 	s.give(0, s.do(s.do(d.MulScalar(1/math.Sqrt(n))).Mul(s.direction(c, axes))))
 }
 
-// varBack: with c the elements less their mean, 2·c/(n-ddof).
+// varBack: 2·c/(n-ddof), where c is the elements minus their mean.
 func varBack(s *step) {
 	c, d, _, n := s.deviations()
 	s.give(0, s.do(s.do(d.MulScalar(2/n)).Mul(c)))
 }
 
-// betweenBack: of a weighed mean, whatever bounds hold its rounded value.
+// betweenBack is the rule of a weighted mean. The bounds on its rounded value are ignored.
 func betweenBack(s *step) {
 	share := s.call.With.(float64)
 	s.each(0, func() *tensor { return s.d.MulScalar(1 - share) })
@@ -304,10 +309,10 @@ func lastAxis(rank int) []int {
 	return []int{rank - 1}
 }
 
-// layerNormBack: with n the normalised operand, r = 1/√(var+eps) and e = d·weight,
-// r·(e - mean(e) - n·mean(e·n)); d·n for the weight, d for the bias.
-// The rows' statistics are made again: forward's would save neither a kernel nor a byte
-// (docs/lab/2026-11-25-row-statistics.md), and second derivatives go through them.
+// layerNormBack: by x it is r·(e - mean(e) - n·mean(e·n)), with n the normalised operand, r =
+// 1/√(var+eps) and e = d·weight. By the weight it is d·n, by the bias d. The rule computes the
+// rows' statistics again: keeping those of the forward pass would save neither a kernel nor a byte
+// (docs/lab/2026-11-25-row-statistics.md), and second derivatives need to go through them.
 func layerNormBack(s *step) {
 	norm := s.call.With.(follow.Norm)
 	axes := s.rowAxes(norm.List, lastAxis(len(s.kinds[0].shape)))
@@ -321,7 +326,7 @@ func layerNormBack(s *step) {
 	}
 }
 
-// rmsNormBack is layerNormBack without a mean.
+// rmsNormBack is layerNormBack without the mean.
 func rmsNormBack(s *step) {
 	norm := s.call.With.(follow.Norm)
 	axes := s.rowAxes(norm.List, lastAxis(len(s.kinds[0].shape)))
@@ -347,8 +352,8 @@ func (s *step) normBack(axes []int, n, r *tensor, centred bool) {
 	})
 }
 
-// crossEntropyBack: the softmax of the logits, less 1 at the target. There it is exp(-y)
-// by the result, which carries the error of a target out of range.
+// crossEntropyBack: the softmax of the logits, minus 1 at the target. There the softmax is computed
+// as exp(-y) from the result y, which carries the error of a target out of range.
 func crossEntropyBack(s *step) {
 	x, targets := s.x(), s.kept[1]
 	last := len(s.kinds[0].shape) - 1

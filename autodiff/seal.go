@@ -13,10 +13,10 @@ func init() {
 	follow.Sealed = func(n any) bool { return asLink(n).sealed() }
 }
 
-// seal ends what the function of a Recording followed: what it keeps belongs to a scope that
-// is about to end, and later runs do not follow anything. Each result that comes of it gets
-// a node that leads where its own did, and says so when a gradient comes by. What the
-// function did not compute has the node that it had.
+// seal ends the following of a Recording's function. The values that its nodes keep belong to a
+// scope that is about to end, and later runs follow nothing. Each result that the function computed
+// gets a new node: it leads where the old node led, and gives an error when a gradient comes to it.
+// Other results keep their nodes.
 func seal(after uint64, ts []any) (nodes []any, made []bool) {
 	by := operror.TrailHere()
 	nodes, made = make([]any, len(ts)), make([]bool, len(ts))
@@ -47,5 +47,5 @@ func noWay(_ *walk, n *node, _ []*tensor) error {
 		"take gradients in its function, or Detach its result", ErrGraph, n.at())
 }
 
-// sealed reports the node of a Recording's result. It serves all runs.
+// sealed reports the node of a Recording's result. One node serves all runs.
 func (l link) sealed() bool { return l.node != nil && l.group != nil && l.group.sealed }

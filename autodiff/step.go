@@ -8,28 +8,28 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// step is one rule at work: the derivative of one op's result on its way to the operands.
-// What a rule makes by do, and does not give, is released behind it.
+// step is one run of a rule: it takes the derivative of one op's result to the operands. Tensors
+// that a rule makes by do, and does not give, are released after the rule.
 type step struct {
 	*node
-	follow  bool // derivatives are followed themselves
+	follow  bool // derivatives are followed, too
 	d       *tensor
 	wants   [3]bool
 	temps   []*tensor
 	given   [3]*tensor
-	slices  [3]*piece // given, as a part of the operand's derivative
-	refused string    // why an operand that is wanted has no derivative
+	slices  [3]*piece // derivatives given as pieces of an operand's derivative
+	refused string    // why a wanted operand has no derivative
 }
 
-// piece is a derivative that is 0 but at a range of the operand.
+// piece is a derivative that is 0 outside a range of the operand.
 type piece struct {
 	d      *tensor
 	ranges []millrace.Range
-	start  []int // the same, where steps are 1: for putting neighbours together
-	shape  []int // of the operand
+	start  []int // start of each range; nil unless all steps are 1
+	shape  []int // the operand's shape
 }
 
-// do notes a tensor of the rule's own, once, and returns it.
+// do adds t to the rule's own tensors, once, and returns t.
 func (s *step) do(t *tensor) *tensor {
 	if n := len(s.temps); n == 0 || s.temps[n-1] != t && !slices.Contains(s.temps, t) {
 		s.temps = append(s.temps, t)
@@ -37,8 +37,8 @@ func (s *step) do(t *tensor) *tensor {
 	return t
 }
 
-// kept is operand i, or the result for 3, that the rule asked for: followed only where
-// derivatives are, and as wide as it is computed.
+// keptAt is operand i (3: the result), which the rule keeps. It is followed only if derivatives are
+// followed. A 16-bit tensor is cast to the dtype that the rule computes in.
 func (s *step) keptAt(i int) *tensor {
 	t := s.kept[i]
 	if !s.follow {
@@ -54,7 +54,7 @@ func (s *step) z() *tensor { return s.keptAt(2) }
 // out is the op's result.
 func (s *step) out() *tensor { return s.keptAt(3) }
 
-// wide is a tensor of 16 bits in the dtype that it is computed in.
+// wide casts a 16-bit tensor to the dtype that it is computed in.
 func (s *step) wide(t *tensor) *tensor {
 	dt := t.DType()
 	if !dt.Storage() || s.rule.moves {
@@ -63,7 +63,8 @@ func (s *step) wide(t *tensor) *tensor {
 	return s.do(t.Cast(dt.Compute()))
 }
 
-// give is the derivative of operand i, of its shape or one that it broadcasts to.
+// give sets the derivative of operand i. d has the operand's shape, or one that broadcasting
+// relates to it.
 func (s *step) give(i int, d *tensor) {
 	if !s.wants[i] {
 		return
@@ -75,15 +76,15 @@ func (s *step) give(i int, d *tensor) {
 	s.given[i] = s.own(d)
 }
 
-// givePiece is give for a derivative that is 0 outside of ranges.
+// givePiece is give for a derivative that is 0 outside ranges.
 func (s *step) givePiece(i int, d *tensor, ranges []millrace.Range, start []int) {
 	if s.wants[i] {
 		s.slices[i] = &piece{s.own(d), ranges, start, s.kinds[i].shape}
 	}
 }
 
-// own takes a tensor off the list of those that the rule's end releases; one that is not
-// on it, or was taken before, is another's, and gets a second handle.
+// own takes a tensor off the list of tensors to release. A tensor that is not on the list, or was
+// taken before, has another owner, so own makes a second handle of it.
 func (s *step) own(d *tensor) *tensor {
 	if k := slices.Index(s.temps, d); k >= 0 {
 		s.temps = slices.Delete(s.temps, k, k+1)
@@ -92,7 +93,8 @@ func (s *step) own(d *tensor) *tensor {
 	return follow.Hold(d).(*tensor)
 }
 
-// sumTo undoes broadcasting: it adds up the dims along which shape was repeated.
+// sumTo undoes broadcasting: it sums the dims along which an operand of the given shape was
+// repeated.
 func (s *step) sumTo(d *tensor, shape []int) *tensor {
 	from := follow.Shape(d)
 	if slices.Equal(from, shape) || d.Err() != nil {
@@ -111,7 +113,7 @@ func (s *step) sumTo(d *tensor, shape []int) *tensor {
 	if !slices.Equal(follow.Shape(d), shape) && d.Len() == ir.Shape(shape).Elems() {
 		d = s.do(d.Reshape(shape...))
 	}
-	if !slices.Equal(follow.Shape(d), shape) { // narrower: what it stands for is the same all along
+	if !slices.Equal(follow.Shape(d), shape) { // d has fewer elements: repeat them
 		d = s.do(d.Expand(shape...))
 	}
 	return d
@@ -124,7 +126,7 @@ func (s *step) end() {
 	s.temps = s.temps[:0]
 }
 
-// keepDims is a shape with the dims along axes at size 1.
+// keepDims is a shape whose dims along axes have size 1.
 func keepDims(shape, axes []int) []int {
 	r := slices.Clone(shape)
 	for _, a := range axes {
@@ -133,5 +135,5 @@ func keepDims(shape, axes []int) []int {
 	return r
 }
 
-// isScalar reports that operand i was a number, or left out.
+// isScalar reports that operand i is a number or absent.
 func (s *step) isScalar(i int) bool { return s.kinds[i].dt == millrace.Invalid }

@@ -8,8 +8,20 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// JVP is f's results for in, and their derivatives along v, a tensor for each of in: the
-// rates at which results change when in changes by v. Two passes back are one forward.
+// JVP returns f's results for in and their directional derivatives along v:
+//
+//	d[k] = Σ_i ∂out[k]/∂in[i] · v[i]
+//
+// It is PyTorch's torch.func.jvp and JAX's jax.jvp. v has one tensor for each of in, with its shape
+// and dtype; all of in are floats. out[k] and d[k] have the shape and dtype of f's result k. They
+// are not followed, and f's results are released. in need not be watched.
+//
+// JVP returns an error if f is nil or v has another length than in (ErrShape), if a result of f
+// carries an error or is not a float (ErrDType), if some v[i] does not fit (ErrShape), or if an op
+// within f has no rule ([ErrGraph]).
+//
+// Cost: one forward pass and two backward passes, because JVP takes the derivative of a VJP. The
+// first backward pass keeps the graph, with all values that the second one needs.
 func JVP(f func(in []*millrace.Tensor) []*millrace.Tensor, in, v []*millrace.Tensor) (out, d []*millrace.Tensor, err error) {
 	by := operror.TrailHere()
 	if f == nil || len(v) != len(in) {
@@ -19,7 +31,7 @@ func JVP(f func(in []*millrace.Tensor) []*millrace.Tensor, in, v []*millrace.Ten
 	ws := Options{}.watchAll(in)
 	defer letGo(ws...)
 	followed := f(ws)
-	us := make([]*tensor, len(followed)) // VJP is linear in them: their value is of no account
+	us := make([]*tensor, len(followed)) // VJP is linear in them, so their values do not matter
 	for i, t := range followed {
 		if err := t.Err(); err != nil {
 			return nil, nil, fmt.Errorf("jvp at %s: result %d: %w", by, i, err)
@@ -48,8 +60,21 @@ func JVP(f func(in []*millrace.Tensor) []*millrace.Tensor, in, v []*millrace.Ten
 	return out, d, nil
 }
 
-// HessianVectorProduct is, for f's result, one number, the product of its second
-// derivatives by in with v, a tensor for each of in.
+// HessianVectorProduct returns H·v, where f's result for in is one number and H is the matrix of
+// its second derivatives:
+//
+//	r[i] = Σ_j ∂²f/∂in[i]∂in[j] · v[j]
+//
+// It is PyTorch's torch.autograd.functional.hvp and JAX's jvp of grad. v has one tensor for each of
+// in, with its shape and dtype; all of in are floats. r[i] has the shape and dtype of in[i]. in
+// need not be watched.
+//
+// It returns an error if f is nil or v has another length than in (ErrShape), if f's result carries
+// an error, has not one element (ErrShape) or is not a float (ErrDType), if some v[i] does not fit
+// (ErrShape), or if an op within f has no rule ([ErrGraph]).
+//
+// Cost: one forward pass and two backward passes; the second one also goes back through the first.
+// H is never stored.
 func HessianVectorProduct(f func(in []*millrace.Tensor) *millrace.Tensor, in, v []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	by := operror.TrailHere()
 	if f == nil || len(v) != len(in) {

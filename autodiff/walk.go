@@ -10,45 +10,45 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// walk is one way from results back to what they were computed from, the last op
-// first: in that order a node has been given all its derivatives when its turn comes.
+// walk goes once from results back to the tensors that they were computed from, the last op first.
+// In that order a node has got all its derivatives when it is visited.
 type walk struct {
 	Options
 	by      *operror.Trail
 	due     []*node
 	waiting map[*node]*waiting
-	idle    []*waiting     // of nodes that were visited: for others
-	step    step           // of the rule at work
-	stack   []*node        // of leadsOn
-	leads   map[*node]bool // whether a node leads to one that is asked for
+	idle    []*waiting     // free objects, of nodes that were visited
+	step    step           // the run of the current rule
+	stack   []*node        // stack of leadsOn
+	leads   map[*node]bool // whether a node leads to a goal
 	goals   map[link]bool
-	found   map[link]*tensor // derivatives of goals
+	found   map[link]*tensor // derivatives by goals
 	spent   []*node
-	recalls []*recall // of Checkpoints whose nodes are not all visited yet
-	first   uint64    // that was recorded of the nodes of goals: none before leads anywhere
+	recalls []*recall // Checkpoints with nodes that are not visited yet
+	first   uint64    // lowest number of the goals' nodes: no older node leads to a goal
 }
 
-// waiting are the derivatives that a node has been given so far, by result.
+// waiting holds the derivatives that a node has got so far, by result.
 type waiting struct {
 	of []sum
-	ds []*tensor // all of each, when the node's turn has come
+	ds []*tensor // the whole derivative of each result, when the node is visited
 
-	// Room for the one result that most have.
+	// Space for one result, which is all that most nodes have.
 	one struct {
 		of [1]sum
 		ds [1]*tensor
 	}
 }
 
-// sum is a derivative that adds up, and pieces of it.
+// sum is a derivative that is being added up, and pieces of it.
 type sum struct {
 	whole  *tensor
 	pieces []*piece
-	dt     millrace.DType // of 16 bits, where whole is added up in more; else Invalid
+	dt     millrace.DType // the 16-bit dtype if whole is added up in a wider one, else Invalid
 }
 
-// add adds d, and gives it up with what was there: 16-bit ones in the dtype they are computed
-// in, or of many small ones the last would come to nothing.
+// add adds d to the sum and releases d and the old sum. 16-bit derivatives are added in the dtype
+// that they are computed in: otherwise the last of many small ones would be rounded away.
 func (s *sum) add(d *tensor) {
 	if dt := d.DType(); d.Err() == nil && dt.Storage() {
 		s.dt = dt
@@ -59,7 +59,7 @@ func (s *sum) add(d *tensor) {
 	s.whole = next
 }
 
-// widened is t as it is added up.
+// widened is t in the dtype of the sum.
 func (s *sum) widened(t *tensor) *tensor {
 	if dt := t.DType(); t.Err() == nil && dt.Storage() && s.dt != millrace.Invalid {
 		return t.Cast(dt.Compute())
@@ -67,7 +67,7 @@ func (s *sum) widened(t *tensor) *tensor {
 	return t
 }
 
-// rounded is what was added up, in the dtype that it stands for.
+// rounded is the sum in the derivative's own dtype.
 func (s *sum) rounded() *tensor {
 	if t := s.whole; s.dt != millrace.Invalid && t.Err() == nil {
 		s.whole = t.Cast(s.dt)
@@ -98,8 +98,8 @@ func newWalk(o Options, by *operror.Trail, goals []link) *walk {
 	return b
 }
 
-// leadsOn reports that a node is asked for, or computed from one that is. A graph may be
-// as deep as a loop was long: it is walked without recursion.
+// leadsOn reports that a node is a goal or was computed from one. It does not recurse, because a
+// graph can be as deep as the number of iterations of a loop.
 func (b *walk) leadsOn(n *node) bool {
 	if v, known := b.leads[n]; known {
 		return v
@@ -113,8 +113,9 @@ func (b *walk) leadsOn(n *node) bool {
 			continue
 		}
 		links = top.operands(links[:0])
-		// One that was given up is an error to come to. It is asked behind its operands: those
-		// of a node are cut off only after it says so.
+		// A node that was given up leads on, so the walk reaches it and reports the error. This is
+		// asked after the links were read: links are cut only after the node was marked, so a cut
+		// node is never taken for one that leads nowhere.
 		leads, waits := top.givenUp() || top.group != nil && top.group.lost, false
 		for _, l := range links {
 			if l.node == nil {
@@ -135,7 +136,7 @@ func (b *walk) leadsOn(n *node) bool {
 	return b.leads[n]
 }
 
-// give adds a derivative, which is the walk's from then on, to a node's result.
+// give adds a derivative d, or a piece p, to a node's result. The walk owns it from then on.
 func (b *walk) give(to link, d *tensor, p *piece) {
 	if to.node == nil || !b.leadsOn(to.node) {
 		if d != nil {
@@ -164,7 +165,7 @@ func (b *walk) give(to link, d *tensor, p *piece) {
 	}
 }
 
-// room is for the derivatives of a number of results.
+// room is an object for the derivatives of the given number of results.
 func (b *walk) room(results int) *waiting {
 	if len(b.idle) == 0 {
 		more := make([]waiting, 32)
@@ -180,7 +181,7 @@ func (b *walk) room(results int) *waiting {
 	return w
 }
 
-// run walks until nothing is due.
+// run visits nodes until none is due.
 func (b *walk) run() error {
 	for len(b.due) > 0 {
 		b.passed(b.due[0].seq)
@@ -199,7 +200,7 @@ func (b *walk) run() error {
 	return nil
 }
 
-// abandon gives up what an error leaves behind.
+// abandon releases everything that is left after an error.
 func (b *walk) abandon() {
 	for _, r := range b.recalls {
 		b.end(r, false)
@@ -226,7 +227,7 @@ func (b *walk) visit(n *node, w *waiting) error {
 			b.found[l] = follow.Hold(d).(*tensor)
 		}
 	}
-	defer func() { letGo(w.ds...) }() // also where a program's function panics
+	defer func() { letGo(w.ds...) }() // also if a function of the program panics
 	return b.pass(n, w.ds)
 }
 
@@ -254,7 +255,7 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 		return fmt.Errorf("%w: %s at %s belongs to a graph that the Grad at %s gave up: ask that one to Keep it", ErrGraph, n.name(), n.at(), n.by)
 	}
 	left := false
-	defer func() { // a program's function may panic, too
+	defer func() { // a function of the program may panic
 		if !left {
 			n.leave()
 		}
@@ -282,7 +283,7 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 			}
 		}
 	}
-	if ds[0].Err() != nil { // which rides on: no rule need look out for it
+	if ds[0].Err() != nil { // the error is carried on, so rules need not check for it
 		for i, l := range n.in {
 			if s.wants[i] {
 				b.give(l, follow.Hold(ds[0]).(*tensor), nil)
@@ -318,15 +319,16 @@ func (b *walk) spend(n *node) {
 	b.spent = append(b.spent, n)
 }
 
-// forget cuts the graph that was walked apart, so that a result that is kept keeps nothing.
+// forget cuts the links of the walked graph. So a result that the program keeps does not keep the
+// graph.
 func (b *walk) forget() {
 	for _, n := range b.spent {
 		n.cut()
 	}
 }
 
-// total is all of a result's derivative: zeros where there are only pieces, and those
-// put in their places, or, where the pieces make up the whole, those side by side.
+// total is the whole derivative of a result: its sum, plus its pieces in their places, with zeros
+// between.
 func (b *walk) total(s *sum) *tensor {
 	if len(s.pieces) == 0 {
 		return s.rounded()
@@ -351,7 +353,7 @@ func (b *walk) total(s *sum) *tensor {
 	return s.rounded()
 }
 
-// placed is r with a piece in its place, or added there.
+// placed is r with a piece written to its place, or added there.
 func (b *walk) placed(r *tensor, p *piece, add bool) *tensor {
 	d := p.d
 	if add {
@@ -362,7 +364,7 @@ func (b *walk) placed(r *tensor, p *piece, add bool) *tensor {
 	return r.Assign(d, p.ranges...)
 }
 
-// overlaps reports that a piece may touch one of others: pieces with steps may.
+// overlaps reports that a piece may overlap one of others. Pieces with steps always may.
 func overlaps(others []*piece, p *piece) bool {
 	shape := p.d.Shape()
 	for _, o := range others {
@@ -380,8 +382,8 @@ func overlaps(others []*piece, p *piece) bool {
 	return false
 }
 
-// sideBySide is the pieces along the one axis in which they differ, with zeros between
-// them; nil where they do not lie so.
+// sideBySide joins the pieces along the one axis in which they differ, with zeros between them; nil
+// if they are not side by side.
 func sideBySide(shape []int, pieces []*piece) *tensor {
 	axis := -1
 	for _, p := range pieces {

@@ -16,8 +16,8 @@ func withDefaults(w millrace.Window) millrace.Window {
 	return w
 }
 
-// fold is the adjoint of Windows along axis: (…, windows, elements, …) to the n elements
-// that the windows were of.
+// fold is the adjoint of Windows along axis: it goes from (…, windows, elements, …) to the n
+// elements that the windows were made of, and adds where windows overlap.
 func (s *step) fold(d *tensor, axis, n int, w millrace.Window) *tensor {
 	w = withDefaults(w)
 	count := d.Dim(axis)
@@ -42,14 +42,15 @@ func (s *step) fold(d *tensor, axis, n int, w millrace.Window) *tensor {
 	})
 }
 
-// overlap is false of windows that lie side by side.
+// overlap reports that windows share elements or have gaps within them; false if they are side by
+// side.
 func overlap(w millrace.Window) bool { return w.Size > w.Stride || w.Dilation > 1 }
 
-// foldPlaces is fold of windows whose elements are given place by place, (…, windows, …).
+// foldPlaces is fold with the windows' elements given place by place, each as (…, windows, …).
 func (s *step) foldPlaces(axis, n int, w millrace.Window, place func(j int) *tensor) *tensor {
 	w = withDefaults(w)
 	if w.Stride > 1 && w.Stride <= foldedStride {
-		// Elements a stride apart are of the same places of their windows.
+		// Elements with a distance of the stride have the same places in their windows.
 		each := (n + w.Stride - 1) / w.Stride
 		parts := make([]*tensor, w.Stride)
 		var some *tensor
@@ -82,10 +83,10 @@ func (s *step) foldPlaces(axis, n int, w millrace.Window, place func(j int) *ten
 	return sum
 }
 
-// foldedStride is the stride up to which residues are added up apart.
+// foldedStride is the largest stride for which each residue of the position is summed on its own.
 const foldedStride = 8
 
-// addPlace adds what is at one place of all windows, padded, to a sum, which may be nil.
+// addPlace pads the elements at one place of all windows and adds them to a sum, which may be nil.
 func (s *step) addPlace(sum, part *tensor, axis int, p millrace.Padding) *tensor {
 	pads := make([]millrace.Padding, part.Rank()-axis)
 	if pads[0] = p; p != (millrace.Padding{}) {
@@ -108,8 +109,9 @@ func windowsBack(s *step) {
 	s.give(0, s.fold(s.d, axis, in[axis], with.List[0]))
 }
 
-// reduceWindowBack: a sum's derivative goes to all elements of a window, that of a maximum
-// or minimum to the first element that is it, that of a product is the product of others.
+// reduceWindowBack: the derivative of a sum goes to all elements of its window. That of a maximum
+// or minimum goes to the first element with that value. That of a product goes to each element,
+// times the product of the others.
 func reduceWindowBack(s *step) {
 	with := s.call.With.(windowsOf)
 	var x *tensor
@@ -119,8 +121,7 @@ func reduceWindowBack(s *step) {
 	s.give(0, s.windowed(x, s.d, s.kinds[0].shape, millrace.Reduction(with.How), with.List))
 }
 
-// windowed is the derivative of ReduceWindow of x, which a sum does not ask for, of the
-// shape in.
+// windowed is the derivative of ReduceWindow of x, which has the shape in. A sum does not need x.
 func (s *step) windowed(x, d *tensor, in []int, how millrace.Reduction, ws []millrace.Window) *tensor {
 	for len(ws) > 0 && withDefaults(ws[0]) == (millrace.Window{Size: 1, Stride: 1, Dilation: 1}) {
 		ws = ws[1:]
@@ -129,7 +130,7 @@ func (s *step) windowed(x, d *tensor, in []int, how millrace.Reduction, ws []mil
 		return d
 	}
 	first := len(in) - len(ws)
-	if first > 1 && len(in)+len(ws) > maxRank { // leading dims are alike
+	if first > 1 && len(in)+len(ws) > maxRank { // merge the leading dims, which are treated alike
 		flat := append([]int{ir.Shape(in[:first]).Elems()}, in[first:]...)
 		if x != nil {
 			x = s.do(x.Reshape(flat...))
@@ -144,7 +145,7 @@ func (s *step) windowed(x, d *tensor, in []int, how millrace.Reduction, ws []mil
 		inside = append(inside, len(one)+1)
 		one, all = append(one, outer[first+i], 1), append(all, outer[first+i], w.Size)
 	}
-	if how == millrace.ReduceSum { // all places are alike: along one dim after another
+	if how == millrace.ReduceSum { // all places get the same derivative: fold along one dim after another
 		for i, w := range ws {
 			part := d
 			d = s.foldPlaces(first+i, in[first+i], w, func(int) *tensor { return part })
@@ -159,7 +160,7 @@ func (s *step) windowed(x, d *tensor, in []int, how millrace.Reduction, ws []mil
 		pads[i] = millrace.Padding{Before: w.Before, After: w.After}
 	}
 	if slices.ContainsFunc(pads, func(p millrace.Padding) bool { return p != millrace.Padding{} }) {
-		x = s.do(x.Pad(padValue(how), pads...)) // along all dims before there are windows
+		x = s.do(x.Pad(padValue(how), pads...)) // along all dims before making windows
 	}
 	for i := len(ws) - 1; i >= 0; i-- {
 		w := ws[i]
@@ -168,7 +169,7 @@ func (s *step) windowed(x, d *tensor, in []int, how millrace.Reduction, ws []mil
 	}
 	wide := s.do(s.do(d.Reshape(one...)).Expand(all...))
 	d = s.do(wide.Mul(s.alongLast(x, inside, s.products)))
-	for i, w := range ws { // what is behind axis first+i is still in windows
+	for i, w := range ws { // the axes after first+i are still windows
 		d = s.fold(d, first+i, in[first+i], w)
 	}
 	return d
@@ -176,7 +177,7 @@ func (s *step) windowed(x, d *tensor, in []int, how millrace.Reduction, ws []mil
 
 const maxRank = 8
 
-// padValue is what a window is padded with, which changes no result.
+// padValue is the padding of windows that changes no result.
 func padValue(how millrace.Reduction) float64 {
 	switch how {
 	case millrace.ReduceMax:
@@ -189,7 +190,8 @@ func padValue(how millrace.Reduction) float64 {
 	return 0
 }
 
-// avgPoolBack: each element of a window gets its share; padding does not count.
+// avgPoolBack: each element of a window gets d divided by the number of the window's elements.
+// Padding does not count.
 func avgPoolBack(s *step) {
 	ws, in := s.call.With.([]millrace.Window), s.kinds[0].shape
 	shape := slices.Repeat([]int{1}, len(in))

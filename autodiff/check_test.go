@@ -40,8 +40,8 @@ func values(t *testing.T, x *T) []float64 {
 	return v
 }
 
-// check compares derivatives of f with central differences, and the derivatives of those
-// along a direction with central differences of theirs.
+// check compares the derivatives of f with central differences of f, and the second derivatives
+// along a direction with central differences of the first ones.
 func check(t *testing.T, f func(in []*T) *T, ops ...gradcases.Operand) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, uint64(len(ops))))

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// A function within a Checkpoint's function may use what that was given and what it made,
-// by whatever way, and those derivatives are differentiated again.
+// TestCheckpointWithin: a function within a Checkpoint's function may use the tensors that the
+// outer function was given or made, in any way, and these derivatives can be differentiated again.
 func TestCheckpointWithin(t *testing.T) {
 	within := func(ck caller) map[string]func(in []*T) *T {
 		return map[string]func(in []*T) *T{
@@ -100,7 +100,7 @@ func TestCheckpointWithin(t *testing.T) {
 				}
 			}
 			for i, x := range got[0] {
-				// What derivatives of derivatives are sums of is recorded in another order.
+				// Second derivatives add the same terms, but in another order.
 				if d := math.Abs(got[1][i] - x); d > 0 && !o.Follow || d > 1e-5*math.Abs(x) {
 					t.Errorf("%s, %+v: %v, without Checkpoint %v", name, o, got[1], got[0])
 					break
@@ -110,7 +110,7 @@ func TestCheckpointWithin(t *testing.T) {
 	}
 }
 
-// caller calls a function: as it is, or by Checkpoint.
+// caller calls a function: directly or through Checkpoint.
 type caller func(f func(in []*T) []*T, in ...*T) []*T
 
 func direct(f func(in []*T) []*T, in ...*T) []*T { return f(in) }
@@ -128,7 +128,7 @@ type partOp struct {
 	in   *part
 }
 
-// randomPart makes one where env tensors are around it.
+// randomPart makes a part for a place that has env tensors around it.
 func randomPart(r *rand.Rand, env, depth int) *part {
 	p := &part{}
 	for range 1 + r.IntN(3) {
@@ -191,8 +191,8 @@ func (p *part) run(ck caller, env []*T) []*T {
 	}, args...)
 }
 
-// Random nests of Checkpoints give the derivatives of the plain program to the bit: called,
-// in a scope, in a Recording and in a bound one.
+// TestRandomCheckpoints: random nests of Checkpoints give the bits of the plain program's
+// derivatives: called, in a scope, in a Recording and in a bound Recording.
 func TestRandomCheckpoints(t *testing.T) {
 	s := open(t, "cpu").NewStream()
 	var in []*T
@@ -276,8 +276,9 @@ func TestRandomCheckpoints(t *testing.T) {
 	}
 }
 
-// A function that does something else the second time is an error, never another number.
-// One that keeps what it made for the second time does the same.
+// TestCheckpointDiffers: if the function does something else in its second call, Grad returns an
+// error and never another number. A function that keeps a tensor of its first call for the second
+// one does the same thing.
 func TestCheckpointDiffers(t *testing.T) {
 	s := open(t, "cpu").NewStream()
 	seeds, r := millrace.NewGenerator(1), rand.New(rand.NewPCG(1, 2))

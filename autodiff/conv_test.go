@@ -10,15 +10,15 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// TestConvMemory: derivatives of convolutions and pools write nothing unfolded. What is
-// written at once is a few times the image, not as many times as a window has elements,
-// and kernels are few.
+// TestConvMemory: derivatives of convolutions and pools write no unfolded windows. The memory in
+// use is a few times the image, not as many times as a window has elements, and there are few
+// kernels.
 func TestConvMemory(t *testing.T) {
 	const image = 4 * 8 * 24 * 24 * 4 // bytes
 	for _, c := range []struct {
 		name    string
 		f       func(x, k *T) *T
-		images  float64 // the most that is in memory at once beside the operands
+		images  float64 // largest memory in use beside the operands, in images
 		kernels int64
 	}{
 		{"conv", func(x, k *T) *T {
@@ -75,8 +75,8 @@ func TestConvMemory(t *testing.T) {
 	}
 }
 
-// TestTakeMemory: the derivative of an embedding scatters into one table, whatever the
-// batch, and neither into one for each of its texts nor into their sum.
+// TestTakeMemory: for every batch size the derivative of an embedding scatters into one table, not
+// into one table per text that are then summed.
 func TestTakeMemory(t *testing.T) {
 	d := open(t, "cpu:explore=wait,compile=off")
 	const rows, width, batch, length = 500, 16, 20, 6
@@ -95,16 +95,17 @@ func TestTakeMemory(t *testing.T) {
 	if err := g[0].Eval(); err != nil {
 		t.Fatal(err)
 	}
-	// The table, zeros, and the sum, which is not written over them: an index may be wrong.
+	// The table, zeros, and the sum, which does not overwrite the zeros because an index may be out
+	// of range.
 	table, reads := int64(4*rows*width), int64(4*batch*length*width)
 	if peak := d.Stats().Runtime.PeakBytes; peak > 3*table+4*reads {
 		t.Errorf("%d bytes at once: %.1f tables", peak, float64(peak)/float64(table))
 	}
 }
 
-// TestConvKernelsBothWays: where the input's derivative is wanted too, the one by the
-// kernels comes from windows of the result's derivative, else from windows of the input.
-// They are the same sums in another order.
+// TestConvKernelsBothWays: if the derivative by the input is needed too, the derivative by the
+// kernels is computed from windows of the result's derivative, else from windows of the input. Both
+// are the same sums in another order.
 func TestConvKernelsBothWays(t *testing.T) {
 	d := open(t, "cpu:tier=0,threads=1,cache=off")
 	r := rand.New(rand.NewPCG(3, 14))

@@ -35,7 +35,7 @@ func into(how millrace.Combine, updates ...float64) func(in []*T) *T {
 	})
 }
 
-// singularFunctions are those of testdata/derivatives.json.
+// singularFunctions are the functions of testdata/derivatives.json.
 var singularFunctions = map[string]func(in []*T) *T{
 	"Abs": singly((*T).Abs), "Sqrt": singly((*T).Sqrt), "Rsqrt": singly((*T).Rsqrt), "Recip": singly((*T).Recip), "Square": singly((*T).Square),
 	"Exp": singly((*T).Exp), "Exp2": singly((*T).Exp2), "Expm1": singly((*T).Expm1), "Log": singly((*T).Log), "Log2": singly((*T).Log2),
@@ -100,8 +100,9 @@ var singularFunctions = map[string]func(in []*T) *T{
 	"linalg.PseudoInverse":  singly(linalg.PseudoInverse),
 }
 
-// linear are the rules of ops that move elements, add them up or multiply them with others: derivatives are moved, added up
-// or multiplied with the other factor, and have no singular points.
+// linear lists rules of ops that move elements, add them or multiply them with other operands.
+// Their derivatives are moved, added or multiplied by the other factor, so they have no singular
+// points.
 var linear = map[string]bool{
 	"add": true, "neg": true, "sub": true, "cast": true, "to": true,
 	"reshape": true, "permute": true, "slice": true, "expand": true, "pad": true, "concat": true, "assign": true, "gather": true,
@@ -118,7 +119,8 @@ const (
 	infinite  = "inf - inf, as PyTorch and JAX"
 )
 
-// singularReasons say why a derivative is not the exact one, or, where there is none, neither PyTorch's nor JAX's.
+// singularReasons say why a derivative is not the exact one, or, if there is no exact one, why it
+// is neither PyTorch's nor JAX's.
 var singularReasons = map[string]string{
 	"Acosh":           outside,
 	"MaximumScalar 0": firstOf, "MinimumScalar 0": firstOf, "ClampScalar -1 1": firstOf,

@@ -39,7 +39,8 @@ func singulars(t *testing.T) (all []*singular) {
 	return all
 }
 
-// numbers reads words; none is none for all of them, an error or no answer.
+// numbers parses words. It returns nil for an error of the library and for a library without an
+// answer.
 func numbers(t *testing.T, words string) (v []float64) {
 	t.Helper()
 	for _, w := range strings.Fields(words) {
@@ -47,7 +48,7 @@ func numbers(t *testing.T, words string) (v []float64) {
 		case "error":
 			return nil
 		case "none":
-			w = "nan" // of exact derivatives: there is none
+			w = "nan" // there is no exact derivative
 		}
 		x, err := strconv.ParseFloat(w, 64)
 		if err != nil {
@@ -65,7 +66,7 @@ func (c *singular) dtype() millrace.DType {
 	return millrace.Float64
 }
 
-// String names the operand in question, where there are several, and the point.
+// String names the function, and the operand if there are several.
 func (c *singular) String() string {
 	s := c.Name
 	if len(c.In) > 1 {
@@ -74,7 +75,7 @@ func (c *singular) String() string {
 	return s
 }
 
-// points are the points as people write them: a row as it is, else one for each element.
+// points are the points as the documents print them: a row as it is, else one tuple per element.
 func (c *singular) points() string {
 	if len(c.At) == 1 {
 		return strings.ReplaceAll(c.At[0], " ", ", ")
@@ -106,7 +107,7 @@ func flat(v any) (w []float64) {
 	return w
 }
 
-// here computes the case on a place; rules are those that it went by.
+// here computes the case at a place. rules are the rules that the derivative used.
 func (c *singular) here(t *testing.T, p millrace.Place) (got []float64, rules []string, err error) {
 	t.Helper()
 	f := singularFunctions[c.Name]
@@ -132,12 +133,12 @@ func (c *singular) here(t *testing.T, p millrace.Place) (got []float64, rules []
 	return got, rules, err
 }
 
-// near is true of numbers that are equal but for a function's error.
+// near reports numbers that are equal up to a function's error.
 func (c *singular) near(got, want float64) bool {
 	if got == want || math.IsNaN(got) && math.IsNaN(want) {
 		return true
 	}
-	rel, least := 5e-6, 0x1p-126 // JAX flushes what is less
+	rel, least := 5e-6, 0x1p-126 // JAX flushes smaller numbers
 	if c.DType == "float64" {
 		rel, least = 1e-13, 0x1p-1022
 	}
@@ -153,8 +154,8 @@ func (c *singular) alike(got []float64, others ...[]float64) bool {
 	return got != nil || slices.ContainsFunc(others, func(o []float64) bool { return o == nil })
 }
 
-// needsReason is true where mathematics has a derivative, and ours is another number, or where it has
-// none, and ours is neither PyTorch's nor JAX's.
+// needsReason reports a derivative that needs a reason in the documents: an exact one exists and
+// ours differs, or none exists and ours is neither PyTorch's nor JAX's.
 func (c *singular) needsReason(t *testing.T, got []float64) bool {
 	exact, torch, jax := numbers(t, c.Exact), numbers(t, c.Torch), numbers(t, c.JAX)
 	for i, w := range strings.Fields(c.Exact) {
@@ -172,9 +173,10 @@ func (c *singular) needsReason(t *testing.T, got []float64) bool {
 	return false
 }
 
-// Derivatives where a formula has 0/0, inf - inf or 0 * inf, where squares overflow or vanish and where elements are
-// equal are exact, or else by PyTorch's or JAX's convention, or by one that the documents give a reason for. They have
-// the same bits eager, fused or not, and in a scope.
+// TestDerivativesAtSingularPoints tests derivatives where a formula has 0/0, inf - inf or 0 * inf,
+// where squares overflow or become 0, and where elements are equal. They are exact, or else follow
+// PyTorch's or JAX's convention, or one that the documents give a reason for. They have the same
+// bits eager, fused or not, and in a scope.
 func TestDerivativesAtSingularPoints(t *testing.T) {
 	fused := devices(t, "cpu")
 	plain := devices(t, "cpu:fusion=off,compile=off")
@@ -197,7 +199,7 @@ func TestDerivativesAtSingularPoints(t *testing.T) {
 		if (err == nil) != (err2 == nil) || (err == nil) != (err3 == nil) || !sameBits(got, other) || !sameBits(got, scoped) {
 			t.Errorf("%v at %s, %s: %v eager, %v not fused, %v in a scope (%v, %v, %v)", c, c.points(), c.DType, got, other, scoped, err, err2, err3)
 		}
-		if c.DType == "float32" { // float64 comes next
+		if c.DType == "float32" { // the float64 case follows
 			lines = append(lines, tableLine{c: c, got: got})
 		}
 		if !c.needsReason(t, got) {
@@ -251,7 +253,7 @@ func sameBits(a, b []float64) bool {
 	})
 }
 
-// words are numbers as the tables have them.
+// words are numbers as the tables print them.
 func words(v []float64) string {
 	if v == nil {
 		return "error"
@@ -260,7 +262,7 @@ func words(v []float64) string {
 	for _, x := range v {
 		s := strconv.FormatFloat(x, 'g', 5, 64)
 		s = strings.Replace(strings.Replace(s, "+Inf", "inf", 1), "-Inf", "-inf", 1)
-		if s == "-0" { // no derivative's sign of 0 is promised
+		if s == "-0" { // the sign of a derivative that is 0 is not specified
 			s = "0"
 		}
 		all = append(all, s)
@@ -303,7 +305,7 @@ func (l *tableLine) row(t *testing.T) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |\n", c.String(), c.points(), words(l.got), want, other(c.Torch), other(c.JAX), l.reason)
 }
 
-// writeTables compares the tables of the documents with what was computed, or writes them anew.
+// writeTables compares the tables of the documents with the computed derivatives, or rewrites them.
 func writeTables(t *testing.T, lines []tableLine) {
 	const begin, end = "<!-- derivatives of ", "<!-- end of derivatives -->"
 	written := map[string]bool{}

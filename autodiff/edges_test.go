@@ -8,7 +8,8 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// Derivatives where a formula has 0/0, inf - inf or 0·inf, and where a square overflows or vanishes.
+// TestDerivativesAtEdges tests derivatives where a formula has 0/0, inf - inf or 0·inf, and where a
+// square overflows or becomes 0.
 func TestDerivativesAtEdges(t *testing.T) {
 	inf := math.Inf(1)
 	for _, c := range []struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// A line through three points, by gradient descent.
+// This example fits a line through three points by gradient descent.
 func Example() {
 	x, y := millrace.FromSlice([]float64{0, 1, 2}), millrace.FromSlice([]float64{1, 3, 5})
 	slope, start := autodiff.Watch(millrace.Scalar(0.0)), autodiff.Watch(millrace.Scalar(0.0))
@@ -18,14 +18,14 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		slope.Set(slope.Sub(grads[0].MulScalar(0.2))) // it stays watched
+		slope.Set(slope.Sub(grads[0].MulScalar(0.2))) // slope stays watched
 		start.Set(start.Sub(grads[1].MulScalar(0.2)))
 	}
 	fmt.Printf("%.2f %.2f\n", slope, start)
 	// Output: 2.00 1.00
 }
 
-// Of a product each factor's gradient is the other factor.
+// The gradient by each factor of a product is the other factor.
 func ExampleGrad() {
 	x := autodiff.Watch(millrace.FromSlice([]float32{1, 2, 3}))
 	y := autodiff.Watch(millrace.FromSlice([]float32{4, 5, 6}))
@@ -34,7 +34,7 @@ func ExampleGrad() {
 	// Output: [4. 5. 6.] [1. 2. 3.] <nil>
 }
 
-// Without watching: the value and the gradients of a function.
+// ValueAndGrad gives the value and the gradients of a function of tensors that are not watched.
 func ExampleValueAndGrad() {
 	length := func(in []*millrace.Tensor) *millrace.Tensor { return in[0].Norm2() }
 	value, grads, err := autodiff.ValueAndGrad(length, millrace.FromSlice([]float32{3, 4}))
@@ -55,7 +55,7 @@ func ExampleOptions_Grad() {
 	// Output: [ 3. 12.] [ 6. 12.] <nil>
 }
 
-// A result that is no single number needs a weight for each of its elements.
+// A result of several elements needs a weight for each of them.
 func ExampleVJP() {
 	x := autodiff.Watch(millrace.FromSlice([]float64{1, 2, 3}))
 	y := x.CumSum(0)
@@ -65,7 +65,7 @@ func ExampleVJP() {
 	// Output: [11. 10. 10.] <nil>
 }
 
-// How fast the results change when the arguments move along a direction.
+// JVP says how fast the results change when the arguments move along a direction.
 func ExampleJVP() {
 	f := func(in []*millrace.Tensor) []*millrace.Tensor { return []*millrace.Tensor{in[0].Square()} }
 	x, along := millrace.FromSlice([]float64{1, 2, 3}), millrace.FromSlice([]float64{1, 0, 1})
@@ -82,8 +82,8 @@ func ExampleHessianVectorProduct() {
 	// Output: [  6. 120.] <nil>
 }
 
-// Nothing between the argument and the result of a checkpoint is kept: the function runs
-// once more when the gradient is taken.
+// A checkpoint keeps no value between its argument and its result: the function runs once more when
+// the gradient is taken.
 func ExampleCheckpoint() {
 	x := autodiff.Watch(millrace.FromSlice([]float64{1, 2}))
 	y := autodiff.Checkpoint(func(in []*millrace.Tensor) []*millrace.Tensor {

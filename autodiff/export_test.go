@@ -19,7 +19,7 @@ func RuleNames() []string {
 	return names
 }
 
-// RulesOf are the names of the rules that derivatives of t go by.
+// RulesOf are the names of the rules that derivatives of t use.
 func RulesOf(t *tensor) (names []string) {
 	for _, n := range nodesOf(t) {
 		switch {

@@ -9,14 +9,14 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
-// Whichever allocation fails, in the forward pass or on the way back, a step has an error
-// or the right derivatives, and leaves no memory behind.
+// TestAllocationFails: whichever allocation fails, in the forward or the backward pass, a step
+// gives an error or the right derivatives, and leaves no memory behind.
 func TestAllocationFails(t *testing.T) {
 	defer fault.Reset()
 	var d *millrace.Device
 	var s *millrace.Stream
 	var w, x *T
-	start := func() { // what a device has kept is not asked for again
+	start := func() { // a new device, because memory that a device has pooled is not allocated again
 		d = open(t, "cpu")
 		s = d.NewStream()
 		w = autodiff.Watch(millrace.UniformOn(s, millrace.Float64, 1, 40, 40))

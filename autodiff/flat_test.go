@@ -10,16 +10,16 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// held is what a training loop has taken by some step.
+// held is what a training loop has used up to some step.
 type held struct {
 	live       int64 // bytes that tensors hold
-	taken      int64 // blocks that the system gave
-	bytes      int64 // of the device, pooled ones too
-	planned    int64 // explorations, in the background too
+	taken      int64 // blocks allocated from the system
+	bytes      int64 // memory of the device, including pooled memory
+	planned    int64 // explorations, including those in the background
 	compiled   int64
 	recorded   int64
 	goroutines int
-	heap       uint64 // bytes of Go's heap; 0 where it was not looked at
+	heap       uint64 // bytes of Go's heap; 0 if it was not measured
 }
 
 func holds(t *testing.T, d *millrace.Device, s *millrace.Stream, heap bool) held {
@@ -38,12 +38,12 @@ func holds(t *testing.T, d *millrace.Device, s *millrace.Stream, heap bool) held
 		st.Runtime.Compiles, st.Recordings, goruntime.NumGoroutine(), m.HeapAlloc}
 }
 
-// A training loop holds no more after many steps than after a few: tensors, memory,
-// graphs, goroutines; it plans, compiles and records nothing new. The last batch of each
-// epoch is smaller.
+// TestTrainingIsFlat: a training loop holds no more tensors, memory, graphs and goroutines after
+// many steps than after a few, and it plans, compiles and records nothing new. The last batch of
+// each epoch is smaller.
 func TestTrainingIsFlat(t *testing.T) {
 	const epoch = 7
-	steps, compile := 2000, "off" // a compiler takes longer than all of the steps
+	steps, compile := 2000, "off" // a compiler would take longer than all steps
 	switch {
 	case os.Getenv("MILLRACE_LONG") != "":
 		steps, compile = 10_000, "wait"
@@ -56,7 +56,7 @@ func TestTrainingIsFlat(t *testing.T) {
 			s := d.NewStream()
 			defer s.Close()
 			n := newNet(s, 12, 16, 5)
-			recs := map[int]*millrace.Recording{} // one keeps one size
+			recs := map[int]*millrace.Recording{} // a Recording is for one size
 			for _, rows := range []int{8, 5} {
 				recs[rows] = millrace.NewRecording(func(sc *millrace.Scope, in []*T) ([]*T, error) {
 					l, err := train(n, in[0], in[1])
@@ -92,7 +92,7 @@ func TestTrainingIsFlat(t *testing.T) {
 				switch last := i == steps-1; {
 				case i == 1:
 					second = holds(t, d, s, false)
-				case i == epoch-2: // of full batches
+				case i == epoch-2: // only full batches so far
 					if now := holds(t, d, s, false); now.taken > second.taken {
 						t.Errorf("the system gave %d blocks behind the second step", now.taken-second.taken)
 					}
@@ -100,7 +100,7 @@ func TestTrainingIsFlat(t *testing.T) {
 					warm = holds(t, d, s, true)
 				case last || i > 7*epoch && i%epoch == 0:
 					now := holds(t, d, s, last)
-					for range 1000 { // one that has done its work takes a moment to end
+					for range 1000 { // a goroutine that has done its work takes a moment to end
 						if now.goroutines <= warm.goroutines {
 							break
 						}

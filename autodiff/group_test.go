@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/internal/gradcases"
 )
 
-// A function of Custom or Checkpoint may return what it was given, what was there before,
-// or one tensor twice: nothing of the program's is released for it.
+// TestGroupResults: a function of Custom or Checkpoint may return an argument, an older tensor, or
+// one tensor twice. None of the program's handles is released because of it.
 func TestGroupResults(t *testing.T) {
 	want := func(what string, x *T, want string) {
 		t.Helper()
@@ -51,13 +51,13 @@ func TestGroupResults(t *testing.T) {
 	grad("of the program's own", autodiff.Custom(same, func(in, out, d []*T) []*T { return []*T{x.MulScalar(5)} }, x)[0], x, "[5 10]")
 }
 
-// Derivatives go through functions within functions, once and twice.
+// TestGroupRules: functions within functions have first and second derivatives.
 func TestGroupRules(t *testing.T) {
 	sine := func(in []*T) []*T { return []*T{in[0].Sin()} }
 	cosine := func(in, out, d []*T) []*T { return []*T{d[0].Mul(in[0].Cos())} }
 	a := gradcases.Operand{Shape: []int{3, 4}, Lo: -1, Hi: 1}
 	for name, f := range map[string]func(in []*T) *T{
-		"checkpoint": func(in []*T) *T { // of which one result is not used, and a tensor that is no operand
+		"checkpoint": func(in []*T) *T { // one result is not used, and one tensor is used that is no operand
 			w := in[1]
 			return autodiff.Checkpoint(func(in []*T) []*T { return []*T{in[0].Mul(w).Sin(), in[0].Exp()} }, in[0])[0].Square()
 		},
@@ -75,7 +75,7 @@ func TestGroupRules(t *testing.T) {
 			}, in...)
 			return r[0].Mul(r[1]).Add(r[0])
 		},
-		"custom of four": func(in []*T) *T { // each operand twice
+		"custom of four": func(in []*T) *T { // each operand occurs twice
 			all := func(in []*T) *T { return in[0].Add(in[1]).Add(in[2]).Add(in[3]) }
 			return autodiff.Custom(func(in []*T) []*T { return []*T{all(in).Square()} }, func(in, out, d []*T) []*T {
 				g := d[0].Mul(all(in)).MulScalar(2)
@@ -101,7 +101,8 @@ func TestGroupRules(t *testing.T) {
 	}
 }
 
-// Functions may use what another graph made, which stays, and return what they did not make.
+// TestTransformsOfOtherGraphs: functions may use tensors of another graph, which stays as it is,
+// and may return tensors that they did not make.
 func TestTransformsOfOtherGraphs(t *testing.T) {
 	w := autodiff.Watch(millrace.FromSlice([]float64{1, 2}))
 	h, c := w.Square(), millrace.Scalar(2.0)
@@ -145,7 +146,7 @@ func TestTransformsOfOtherGraphs(t *testing.T) {
 	}
 }
 
-// Bad input of functions is an error, not a panic.
+// TestGroupBadInput: bad input of functions gives an error, not a panic.
 func TestGroupBadInput(t *testing.T) {
 	x := autodiff.Watch(millrace.FromSlice([]float64{1, 2}))
 	exp := func(in []*T) []*T { return []*T{in[0].Exp()} }
@@ -209,7 +210,8 @@ func TestGroupBadInput(t *testing.T) {
 	}
 }
 
-// What Checkpoint, JVP and the like make on the way is given back at once.
+// TestGroupsGiveBack: Checkpoint, JVP and similar functions release their intermediate tensors at
+// once.
 func TestGroupsGiveBack(t *testing.T) {
 	d := open(t, "cpu")
 	s := d.NewStream()
@@ -260,7 +262,7 @@ func TestGroupsGiveBack(t *testing.T) {
 	}
 }
 
-// A derivative that carries an error on its way back carries it through every rule.
+// TestRulesPassErrors: a derivative that carries an error carries it on through every rule.
 func TestRulesPassErrors(t *testing.T) {
 	bad := millrace.FromSlice([]float64{1, 2}).Add(millrace.FromSlice([]float64{1, 2, 3}))
 	for _, c := range gradcases.Cases {
@@ -286,15 +288,15 @@ func TestRulesPassErrors(t *testing.T) {
 	}
 }
 
-// A program's function that panics leaves the graph as it found it: what it keeps is given
-// up by who takes derivatives of it next.
+// TestGroupPanics: if a function of the program panics, the graph stays as it was. The next call
+// that takes derivatives releases what the graph keeps.
 func TestGroupPanics(t *testing.T) {
 	left := func(panics bool) int64 {
 		d := open(t, "cpu:cache=off,compile=off")
 		x := millrace.FromSliceOn(d, []float64{1, 2})
 		w := autodiff.Watch(x)
 		e := w.MulScalar(1)
-		var made []*T // by the functions: the program's own
+		var made []*T // tensors that the functions made, which the program owns
 		y := autodiff.Custom(func(in []*T) []*T {
 			made = append(made, in[0].Exp())
 			return []*T{made[0]}

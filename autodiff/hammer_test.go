@@ -24,16 +24,16 @@ func hammerTime(t *testing.T) time.Time {
 	return time.Now().Add(d)
 }
 
-// Goroutines with streams of their own take derivatives by one watched weight, which
-// others set meanwhile, and through a graph that they all started from. Each sees a
-// derivative that is right for one value of the weight, or is told that the graph is gone.
+// TestHammerSharedWeight: goroutines with streams of their own take derivatives by one watched
+// weight, which others set meanwhile, and through a graph that they all share. Each gets a
+// derivative that is right for one value of the weight, or the error that the graph was given up.
 func TestHammerSharedWeight(t *testing.T) {
 	d := open(t, "cpu")
 	w := autodiff.Watch(millrace.FullOn(d, millrace.Float64, 1, 64))
 	until := hammerTime(t)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var trunk *T // is replaced now and then
+	var trunk *T // replaced now and then
 	fresh := func() *T {
 		mu.Lock()
 		defer mu.Unlock()
@@ -46,7 +46,7 @@ func TestHammerSharedWeight(t *testing.T) {
 		s := d.NewStream()
 		work := func(i int) error {
 			switch {
-			case k == 0: // whole numbers, which all derivatives are then multiples of
+			case k == 0: // whole numbers, so all derivatives are exact
 				v := millrace.FullOn(s, millrace.Float64, float64(1+i%2), 64)
 				w.Set(v)
 				v.Release()
@@ -79,7 +79,7 @@ func TestHammerSharedWeight(t *testing.T) {
 				h := fresh().To(s)
 				g, err := o.Grad(h.Sum(), w)
 				if errors.Is(err, autodiff.ErrGraph) && k > 3 {
-					return nil // somebody's Grad was first
+					return nil // another goroutine's Grad was first
 				}
 				if err != nil {
 					return err

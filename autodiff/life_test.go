@@ -21,7 +21,7 @@ func open(t testing.TB, spec string) *millrace.Device {
 	return d
 }
 
-// net is a small network, its weights as Go code has them.
+// net is a small network, its weights in a Go struct.
 type net struct{ w1, b1, w2, b2 *T }
 
 func newNet(p millrace.Place, in, hidden, out int) *net {
@@ -38,7 +38,7 @@ func forward(ws []*T, x, y *T) *T {
 	return millrace.CrossEntropy(h.MatMul(ws[2]).Add(ws[3]), y).Mean()
 }
 
-// train sets the weights to what a step of plain gradient descent makes of them.
+// train takes one step of plain gradient descent. It sets the weights and returns the loss.
 func train(n *net, x, y *T) (*T, error) {
 	ws := make([]*T, 4)
 	for i, p := range n.params() {
@@ -108,7 +108,7 @@ func run(t *testing.T, d *millrace.Device, how string, steps int) ([]float32, []
 	for i := range steps {
 		rows := 8
 		if i%4 == 3 {
-			rows = 5 // a ragged last batch
+			rows = 5 // a smaller last batch
 		}
 		switch how {
 		case "loose":
@@ -138,7 +138,7 @@ func run(t *testing.T, d *millrace.Device, how string, steps int) ([]float32, []
 	return losses, weightsOf(t, n)
 }
 
-// The bits do not depend on how a step is run.
+// TestTrainingBits: the bits of losses and weights do not depend on how a step is run.
 func TestTrainingBits(t *testing.T) {
 	type result struct{ losses, weights []float32 }
 	var want *result
@@ -160,7 +160,7 @@ func TestTrainingBits(t *testing.T) {
 	}
 }
 
-// A step in a Recording is replayed, not recorded again, also with a smaller last batch.
+// TestTrainingReplays: a step in a Recording is replayed, not recorded again.
 func TestTrainingReplays(t *testing.T) {
 	d := open(t, "cpu:explore=wait")
 	s := d.NewStream()
@@ -180,7 +180,7 @@ func TestTrainingReplays(t *testing.T) {
 		}
 		out[0].Release()
 	}
-	for range 50 { // by then it is bound, if it can be: that is memory of its own, once
+	for range 50 { // afterwards it is bound, if it can be; a bound step takes memory of its own, once
 		step()
 	}
 	was := d.Stats()
@@ -196,8 +196,8 @@ func TestTrainingReplays(t *testing.T) {
 	}
 }
 
-// Grad gives up what it walked through, and a graph that nobody differentiated goes with
-// its scope.
+// TestGraphsGiveUp: Grad gives up the graph that it walked through, and the end of a scope frees a
+// graph that was not differentiated.
 func TestGraphsGiveUp(t *testing.T) {
 	d := open(t, "cpu")
 	s := d.NewStream()
@@ -220,7 +220,7 @@ func TestGraphsGiveUp(t *testing.T) {
 			}
 			return g[0].Eval()
 		},
-		func(sc *millrace.Scope) error { // zeros are the scope's, too
+		func(sc *millrace.Scope) error { // gradients that are zeros belong to the scope, too
 			g, err := autodiff.Grad(millrace.OnesOn(sc, millrace.Float32, 1), w)
 			if err != nil {
 				return err
@@ -254,12 +254,12 @@ func TestSetKeepsWatching(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Set(w.Sub(g[0].MulScalar(0.25))) // halves it
+		w.Set(w.Sub(g[0].MulScalar(0.25))) // halves w
 	}
 	if got := values(t, w); fmt.Sprint(got) != "[0.125 0.25 0.375]" {
 		t.Error(got)
 	}
-	// A handle that is not watched has what it is set to, and how that was computed.
+	// A handle that is not watched takes on the value that it is set to, with its graph.
 	a := millrace.FromSlice([]float64{5})
 	a.Set(w.Sum().Reshape(1))
 	g, err := autodiff.Grad(a, w)
@@ -272,7 +272,7 @@ func TestSetKeepsWatching(t *testing.T) {
 	}
 }
 
-// What is kept survives Release and Set of the operands.
+// TestKeptValues: values that a graph keeps survive Release and Set of the operands.
 func TestKeptValues(t *testing.T) {
 	x := millrace.FromSlice([]float64{1, 2})
 	w := autodiff.Watch(millrace.FromSlice([]float64{3, 4}))
@@ -296,7 +296,7 @@ func TestKeptValues(t *testing.T) {
 	}
 }
 
-// Control flow may depend on values, and streams may be several.
+// TestStreamsAndValues: control flow may depend on values, and several streams may be used.
 func TestStreamsAndValues(t *testing.T) {
 	d := open(t, "cpu")
 	a, b := d.NewStream(), d.NewStream()
@@ -416,7 +416,7 @@ func TestBadInput(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return g[0].Eval() // nobody has read the loss
+			return g[0].Eval() // the program has not read the loss
 		}, millrace.ErrIndex, []string{"index 7"}},
 		{"an index out of range", func() error {
 			x := w()
@@ -460,8 +460,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A graph that was given up can be asked for derivatives by its results still: what is
-// behind them is not needed.
+// TestGradByGivenUp: derivatives by a result of a graph that was given up can be taken, because
+// they do not need that graph.
 func TestGradByGivenUp(t *testing.T) {
 	w := autodiff.Watch(millrace.FromSlice([]float64{1, 2}))
 	h := w.Square()
@@ -477,7 +477,8 @@ func TestGradByGivenUp(t *testing.T) {
 	}
 }
 
-// A 16-bit tensor that is used many times gets the sum of its derivatives, rounded once.
+// TestManySmallDerivatives: a 16-bit tensor that is used many times gets the sum of its
+// derivatives, rounded once.
 func TestManySmallDerivatives(t *testing.T) {
 	for _, dt := range []millrace.DType{millrace.BFloat16, millrace.Float16} {
 		w := autodiff.Watch(millrace.Full(dt, 1, 2))

@@ -10,11 +10,11 @@ import (
 	"github.com/millrace-go/millrace/internal/gradcases"
 )
 
-// Third derivatives are close to differences of second ones: rules are right also where
-// they are derived through.
+// TestThirdOrder: third derivatives are close to differences of second ones. So rules are right
+// where they are themselves differentiated.
 func TestThirdOrder(t *testing.T) {
 	o := autodiff.Options{Follow: true}
-	// along is a number to which each element of each tensor counts in another way.
+	// along is a weighted sum of all elements of all tensors. The weights differ.
 	along := func(gs []*T, k float64) *T {
 		s := millrace.Scalar(0.0)
 		for _, g := range gs {
@@ -54,7 +54,7 @@ func TestThirdOrder(t *testing.T) {
 				if len(vals[i]) == 0 {
 					continue
 				}
-				g, k := values(t, got[i]), r.IntN(len(vals[i])) // one is enough: all are in every second derivative
+				g, k := values(t, got[i]), r.IntN(len(vals[i])) // one element is enough: each second derivative depends on all
 				at := vals[i][k]
 				move := func(by float64) float64 {
 					vals[i][k] = at + by

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// long are functions of more ops than a stream queues outside of scopes. Their derivatives
-// need some values of x's size.
+// long lists functions of more ops than a stream queues outside of scopes. Their derivatives need
+// at most needs values of x's size.
 var long = []struct {
 	name         string
 	elems, needs int
@@ -29,10 +29,10 @@ var long = []struct {
 	{"norm", 20000, 70, func(x, _ *T) *T {
 		return times(30, x.Reshape(200, 100), func(y *T) *T { return y.LayerNorm(nil, nil, 1e-5).Gelu() })
 	}},
-	{"residual", 20000, 120, func(x, w *T) *T { // tanh, its sum with y, and that turned round
+	{"residual", 20000, 120, func(x, w *T) *T { // needs tanh, its sum with y, and the transposed sum
 		return times(40, x.Reshape(200, 100), func(y *T) *T { return y.MatMul(w).Tanh().Add(y) })
 	}},
-	{"attention", 20000, 110, func(x, w *T) *T { // products that a kernel writes stay, needed or not
+	{"attention", 20000, 110, func(x, w *T) *T { // products that a kernel writes stay in memory, even if no gradient needs them
 		return times(10, x.Reshape(200, 100), func(y *T) *T {
 			q := y.MatMul(w)
 			return q.MatMul(y.T()).MulScalar(0.1).Softmax(-1).MatMul(q).Add(y).LayerNorm(nil, nil, 1e-5)
@@ -47,17 +47,17 @@ func times(n int, x *T, f func(*T) *T) *T {
 	return x
 }
 
-// counted is what passes took.
+// counted is the number of operations run, the peak memory and the results of passes.
 type counted struct {
 	ops  []int64
 	peak int64
 	bits []float32
 }
 
-// Outside of scopes a forward pass is cut where the queue is full, or where its loss is read.
-// The values that its gradient needs are in memory then, and are not computed again. Together they
-// take about the memory that the same program takes in a scope, or the memory of these values if
-// that is more: a scope may be one kernel that recomputes cheap values.
+// TestOutsideOfScopes: outside of scopes a forward pass is cut where the queue is full, or where
+// its loss is read. The values that its gradient needs are then in memory and are not computed
+// again. Together they take about the memory that the same program takes in a scope, or the memory
+// of these values if that is more: a scope may be one kernel that recomputes cheap values.
 func TestOutsideOfScopes(t *testing.T) {
 	for _, c := range long {
 		t.Run(c.name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func passes(t *testing.T, elems int, f func(x, w *T) *T, inScope, read bool) (go
 	return got
 }
 
-// mapped is a chain that ends in a segment of its own, with what it was made of.
+// mapped is a chain that ends in a segment of its own. It returns the chain's tensors.
 func mapped(t *testing.T, d *millrace.Device) (w, between, loss *T) {
 	t.Helper()
 	x := millrace.UniformOn(d, millrace.Float32, 1, 30000)
@@ -136,8 +136,8 @@ func mapped(t *testing.T, d *millrace.Device) (w, between, loss *T) {
 	return w, between, loss
 }
 
-// A value that a gradient needs is in memory until the last Grad that can use it. Then it is
-// virtual again, and can still be read.
+// TestNeededUntilGrad: a value that a gradient needs is in memory until the last Grad that can use
+// it. Then it is virtual again, and can still be read.
 func TestNeededUntilGrad(t *testing.T) {
 	d := open(t, "cpu:cache=off,compile=off")
 	w, between, loss := mapped(t, d)
@@ -174,7 +174,8 @@ func TestNeededUntilGrad(t *testing.T) {
 	}
 }
 
-// A value that the program read, set or used on another stream stays in memory after Grad.
+// TestNeededByTheProgramToo: a value that the program read, set or used on another stream stays in
+// memory after Grad.
 func TestNeededByTheProgramToo(t *testing.T) {
 	for what, use := range map[string]func(d *millrace.Device, x *T) *T{
 		"read": func(_ *millrace.Device, x *T) *T { x.Eval(); return x },
@@ -207,12 +208,13 @@ func TestNeededByTheProgramToo(t *testing.T) {
 	}
 }
 
-// A graph that is dropped without a word, or with a scope, gives its memory back.
+// TestNeededByNobody: a graph that the program drops without a call, or that ends with its scope,
+// gives its memory back.
 func TestNeededByNobody(t *testing.T) {
 	d := open(t, "cpu:cache=off,compile=off")
 	func() { mapped(t, d) }()
 	collect(t, d)
-	if n := d.Stats().LiveBytes; n > 64 { // the loss
+	if n := d.Stats().LiveBytes; n > 64 { // the loss is left
 		t.Errorf("%d bytes are left of a graph that nobody has", n)
 	}
 	err := d.Scope(func(sc *millrace.Scope) error {
@@ -227,7 +229,8 @@ func TestNeededByNobody(t *testing.T) {
 	}
 }
 
-// Checkpoint keeps nothing of its function, however long that is.
+// TestCheckpointOutsideOfScopes: Checkpoint keeps no value of its function, however long the
+// function is.
 func TestCheckpointOutsideOfScopes(t *testing.T) {
 	d := open(t, "cpu:cache=off,compile=off")
 	const n, size = 5, 4 * 30000
@@ -268,12 +271,12 @@ func floats(t *testing.T, x *T) []float32 {
 	return v
 }
 
-// collect has the collector find what nobody has any more.
+// collect runs the garbage collector and waits for the cleanups of unused tensors.
 func collect(t *testing.T, d *millrace.Device) {
 	t.Helper()
 	for range 3 {
 		runtime.GC()
-		time.Sleep(time.Millisecond) // for the cleanup that tells of it
+		time.Sleep(time.Millisecond) // time for the cleanups
 		if err := d.Sync(nil); err != nil {
 			t.Fatal(err)
 		}

@@ -11,11 +11,11 @@ import (
 	"github.com/millrace-go/millrace/internal/gradcases"
 )
 
-// program is a random function of a few matrices to one number. It is made of smooth ops,
-// so that derivatives are close to central differences, and of what moves elements.
+// program is a random function from a few matrices to one number. It consists of smooth ops, so its
+// derivatives are close to central differences, and of ops that move elements.
 type program struct {
 	seed uint64
-	n    int // of ops
+	n    int // number of ops
 }
 
 func (p program) shapes() [][]int {
@@ -24,8 +24,8 @@ func (p program) shapes() [][]int {
 	return [][]int{{rows, cols}, {cols}, {rows, 1}, {rows, cols}}
 }
 
-// run computes the program. drop says that intermediate results are released where they
-// are used for the last time, as a careful program does; it changes no bit.
+// run computes the program. drop releases intermediate results at their last use, as a careful
+// program does. It changes no bit.
 func (p program) run(in []*T, drop bool) *T {
 	r := rand.New(rand.NewPCG(p.seed, 1))
 	shape := p.shapes()[0]
@@ -103,7 +103,7 @@ func (p program) inputs(where millrace.Place, dt millrace.DType) []*T {
 	return in
 }
 
-// Derivatives of random programs are close to differences of the programs.
+// TestRandomDerivatives: derivatives of random programs are close to differences of the programs.
 func TestRandomDerivatives(t *testing.T) {
 	n := 60
 	if testing.Short() {
@@ -136,14 +136,14 @@ func TestRandomDerivatives(t *testing.T) {
 	}
 }
 
-// The bits of values and derivatives are the same however a program is run.
+// TestRandomBits: the bits of values and derivatives do not depend on how a program is run.
 func TestRandomBits(t *testing.T) {
 	n := uint64(40)
 	if testing.Short() {
 		n = 10
 	}
 	interpreted := []string{"cpu:fusion=off,compile=off", "cpu:compile=off", "cpu:queue=3,compile=off", "cpu:queue=9,compile=off", "cpu:explore=wait,threads=1,compile=off"}
-	compiled := append(interpreted[:5:5], "cpu:compile=wait,explore=wait", "cpu:compile=c,tier=1,explore=wait") // compilers take their time: a few will do
+	compiled := append(interpreted[:5:5], "cpu:compile=wait,explore=wait", "cpu:compile=c,tier=1,explore=wait") // compilers are slow, so only a few programs
 	prepared := int64(0)
 	for seed := range n {
 		p := program{1000 + seed, 5 + int(seed%20)}
@@ -189,7 +189,7 @@ func TestRandomBits(t *testing.T) {
 						show(derive(in))
 						return nil
 					})
-				case 4: // outside of a scope, where the value ends a segment, and the graph is used twice
+				case 4: // outside of a scope: the value ends a segment, and the graph is used twice
 					ws := make([]*T, len(in))
 					for i, x := range in {
 						ws[i] = autodiff.Watch(x)
@@ -206,7 +206,7 @@ func TestRandomBits(t *testing.T) {
 					}
 				case 3:
 					rec := millrace.NewRecording(func(sc *millrace.Scope, in []*T) ([]*T, error) { return derive(in) })
-					for range 5 { // recorded, played, bound, prepared
+					for range 5 { // recorded, replayed, bound, prepared
 						out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, in...)
 						got = nil
 						show(out, err)

@@ -8,8 +8,9 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// What a recorded step computes and drops costs nothing: the step is recorded once, bound,
-// and runs the kernels that it has without it, whatever a derivative of it would keep.
+// TestDeadCodeInRecordings: values that a recorded step computes and drops cost nothing. The step
+// is recorded once, is bound, and runs the same kernels as without them, whatever their derivatives
+// would keep.
 func TestDeadCodeInRecordings(t *testing.T) {
 	step := func(w *T, dead func(w, x *T), after bool) func(_ *millrace.Scope, in []*T) ([]*T, error) {
 		return func(_ *millrace.Scope, in []*T) ([]*T, error) {
@@ -73,7 +74,7 @@ func TestDeadCodeInRecordings(t *testing.T) {
 				s := d.NewStream()
 				u := millrace.UniformOn(s, millrace.Float32, 1, 2, 2)
 				w := autodiff.Watch(u)
-				u.Release() // so that no other handle has its value
+				u.Release() // now no other handle has its value
 				x := millrace.UniformOn(s, millrace.Float32, 2, 2, 2)
 				for _, t := range []*T{w, x} {
 					t.Eval()
@@ -124,8 +125,8 @@ func TestDeadCodeInRecordings(t *testing.T) {
 	}
 }
 
-// What a derivative keeps of a weight that is set before it is taken is the old value, in
-// each run.
+// TestDerivativeBehindSet: if a weight is set before a derivative is taken, the derivative uses the
+// old value, in each run.
 func TestDerivativeBehindSet(t *testing.T) {
 	f := func(w *T) func(_ *millrace.Scope, in []*T) ([]*T, error) {
 		return func(_ *millrace.Scope, in []*T) ([]*T, error) {

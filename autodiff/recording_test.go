@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// runner runs a Recording in one of the ways there are.
+// runner runs a Recording in one of several ways.
 type runner func(t *testing.T, s *millrace.Stream, r *millrace.Recording, in []*T) (run func() []*T)
 
 var runners = map[string]runner{
@@ -61,8 +61,9 @@ func bound(t *testing.T, s *millrace.Stream, r *millrace.Recording, in, out []*T
 	}
 }
 
-// What a Recording computes of a watched tensor is not differentiated, and says so in every
-// run, in whichever way it runs. Derivatives by what it does not depend on are as ever.
+// TestRecordingOfWatched: results that a Recording computes from a watched tensor are not
+// differentiated. Grad returns an error in every run, however the Recording runs. Derivatives by
+// tensors that the Recording does not depend on are not affected.
 func TestRecordingOfWatched(t *testing.T) {
 	for how, start := range runners {
 		t.Run(how, func(t *testing.T) {
@@ -97,7 +98,7 @@ func TestRecordingOfWatched(t *testing.T) {
 						t.Errorf("%s, run %d: %v", name, i, err)
 					}
 					u := v
-					if name == "takes derivatives" { // where its result leads is not known any more
+					if name == "takes derivatives" { // it is not known any more where its result leads
 						u = autodiff.Watch(v)
 					}
 					g, err := autodiff.Grad(y.Mul(u).Sum(), u)
@@ -117,7 +118,7 @@ func TestRecordingOfWatched(t *testing.T) {
 	}
 }
 
-// A watched tensor that a Recording hands on is what it was.
+// TestRecordingHandsOn: a watched tensor that a Recording returns stays watched.
 func TestRecordingHandsOn(t *testing.T) {
 	s := open(t, "cpu").NewStream()
 	w := autodiff.Watch(millrace.FromSliceOn(s, []float64{1, 2}))
@@ -137,7 +138,8 @@ func TestRecordingHandsOn(t *testing.T) {
 	}
 }
 
-// Recordings within Recordings, within Checkpoint, and for any size say the same.
+// TestRecordingsWithin: Recordings within Recordings, within Checkpoint, and for any size give the
+// same error.
 func TestRecordingsWithin(t *testing.T) {
 	s := open(t, "cpu").NewStream()
 	w := autodiff.Watch(millrace.FromSliceOn(s, []float64{1, 2}))
@@ -175,7 +177,7 @@ func TestRecordingsWithin(t *testing.T) {
 	}
 }
 
-// What runs keep of watched tensors is given back.
+// TestRecordingOfWatchedGivesBack: runs release the values that they keep of watched tensors.
 func TestRecordingOfWatchedGivesBack(t *testing.T) {
 	d := open(t, "cpu:cache=off")
 	s := d.NewStream()

@@ -15,8 +15,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// The derivative of a cast has the operand's dtype, whatever the result's is. In differences
-// in float64 no dtype is another one.
+// TestCast: the derivative of a cast has the operand's dtype, whatever the result's dtype is. Tests
+// by differences cannot show that, because they use float64 only.
 func TestCast(t *testing.T) {
 	floats := []millrace.DType{millrace.Float16, millrace.BFloat16, millrace.Float32, millrace.Float64}
 	for _, from := range floats {

@@ -8,7 +8,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// A watched handle that was Set to integers has no derivative, and says so with the line.
+// TestGradBySetIntegers: a watched handle that was Set to integers has no derivative, and the error
+// names the line.
 func TestGradBySetIntegers(t *testing.T) {
 	w := Watch(millrace.FromSlice([]float32{1, 2}))
 	loss := w.Square().Sum()

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Every op that a user can record has a rule, or a reason for having none.
+// TestEveryOp: every op that a program can record has a rule, or a reason for having none.
 func TestEveryOp(t *testing.T) {
 	for op := ir.Op(1); op < ir.NumOps; op++ {
 		info := op.Info()
@@ -24,7 +24,7 @@ func TestEveryOp(t *testing.T) {
 	}
 }
 
-// Of a scatter no more is kept than its kind asks for.
+// TestScatterKeeps: a scatter keeps only what its kind needs.
 func TestScatterKeeps(t *testing.T) {
 	at := millrace.FromSlice([]int32{0, 2})
 	for how, want := range map[millrace.Combine]keeps{
@@ -45,7 +45,7 @@ func TestScatterKeeps(t *testing.T) {
 	}
 }
 
-// Of two factors each is kept for the derivative of the other, if that is asked for.
+// TestFactorsKept: a factor is kept only if the other factor is followed, for its derivative.
 func TestFactorsKept(t *testing.T) {
 	vec, image := []int{6}, []int{1, 1, 6}
 	for name, c := range map[string]struct {
@@ -69,7 +69,7 @@ func TestFactorsKept(t *testing.T) {
 	}
 }
 
-// A loss that is kept behind Grad keeps nothing of what it was computed from.
+// TestGraphForgotten: a loss that is kept after Grad keeps nothing of the graph.
 func TestGraphForgotten(t *testing.T) {
 	w := Watch(millrace.FromSlice([]float64{1, 2, 3}))
 	loss := w.Exp().Mul(w).Sum()
@@ -84,7 +84,8 @@ func TestGraphForgotten(t *testing.T) {
 	}
 }
 
-// Derivatives of parts of one tensor are put side by side, not each among zeros of their own.
+// TestPartsSideBySide: derivatives of parts of one tensor are joined, not written each into zeros
+// of its own.
 func TestPartsSideBySide(t *testing.T) {
 	const parts, width = 50, 100
 	d, err := millrace.Open("cpu:cache=off,compile=off,explore=wait")

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// The derivative of what is selected of a long axis goes to where it was, the first of
-// equal elements.
+// TestTopKOfALongAxis: the derivative of the selected elements of a long axis goes to the places
+// that they came from, among equal elements to the first.
 func TestTopKOfALongAxis(t *testing.T) {
 	const n = 6000
 	data := make([]float32, n)

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// poolPlaces says which element each window's extreme is, in plain Go: the first in row-major order,
-// where +0 is above -0 and NaN above all. -1 stands for padding.
+// poolPlaces is the place of each window's extreme element, in plain Go: the first one in row-major
+// order, where +0 is above -0 and NaN above all. -1 stands for padding.
 func poolPlaces(x []float64, shape []int, ws []millrace.Window, least bool) (at []int) {
 	first := len(shape) - len(ws)
 	counts, places := slices.Clone(shape), 1
@@ -60,9 +60,9 @@ func poolPlaces(x []float64, shape []int, ws []millrace.Window, least bool) (at 
 	return at
 }
 
-// TestPoolGradient holds the derivatives of MaxPool and its like, the first and the second, to plain
-// Go: one to three dimensions, windows that overlap or do not, padding, dilation, equal elements,
-// zeros of both signs and NaN. All sums are exact in any order.
+// TestPoolGradient compares the first and second derivatives of MaxPool and similar pools with
+// plain Go: one to three dimensions, windows that overlap or do not, padding, dilation, equal
+// elements, zeros of both signs and NaN. All sums are exact in any order.
 func TestPoolGradient(t *testing.T) {
 	for k, spec := range []string{"cpu:tier=0,threads=1,explore=wait,cache=off", "cpu:cache=off"} {
 		dev := open(t, spec)
@@ -139,7 +139,8 @@ func product(dims []int) int {
 	return n
 }
 
-// BenchmarkPoolGradient takes maxima of windows of 64 images of 128 by 128, and their derivative.
+// BenchmarkPoolGradient computes maxima of windows of 64 images of 128 by 128, and their
+// derivative.
 func BenchmarkPoolGradient(b *testing.B) {
 	dev := open(b, "cpu")
 	x := autodiff.Watch(millrace.NormalOn(dev, millrace.Float32, 1, 4, 16, 128, 128))

@@ -88,7 +88,7 @@ func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrac
 			}
 			b.give(linkOf(t), follow.Hold(ds[i]).(*tensor), nil)
 		}
-		if nested.Load() == within { // f has no function that may be called again
+		if nested.Load() == within { // nothing within f will be called again
 			b.passed(r.after)
 		}
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// held is what a training loop has used up to some step.
+// held counts the resources that a training loop has used up to some step.
 type held struct {
 	live       int64 // bytes that tensors hold
 	taken      int64 // blocks allocated from the system

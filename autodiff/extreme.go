@@ -133,12 +133,12 @@ func (s *step) folded(x, place *tensor, e extremesAlong) (extreme, at *tensor) {
 		return extreme, s.do(s.do(find(all, e.place, inside)).MulScalar(float64(w.Dilation * e.each)))
 	}
 	places := s.do(s.do(place.Windows(e.axis, w, 0)).Add(s.column(all, e.place, inside, w.Dilation*e.each)))
-	bits, none := bitsOf(x.DType()), math.MaxInt32
+	bits, none := bitsOf(x.DType()), float64(math.MaxInt32) // none is above every number
 	if e.place == millrace.Int64 {
-		none = 1 << 62
+		none = 0x1p62
 	}
 	equal := s.do(s.do(all.Bitcast(bits)).Eq(s.do(s.do(extreme.Bitcast(bits)).Unsqueeze(inside))))
-	return extreme, s.do(s.do(millrace.WhereScalar(equal, places, float64(none))).Min(inside))
+	return extreme, s.do(s.do(millrace.WhereScalar(equal, places, none)).Min(inside))
 }
 
 // column counts along an axis of a shape like x's, in steps. All other dims are 1.

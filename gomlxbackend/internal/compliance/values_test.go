@@ -15,8 +15,9 @@ import (
 )
 
 // reference is the module's own backend. With ops one after another it panics,
-// where it does, on the goroutine that called it.
-const reference = "go:ops_sequential"
+// where it does, on the goroutine that called it. With one goroutine for each op it does not lose
+// sums in SelectAndScatter: see docs/upstream.md.
+const reference = "go:ops_sequential,parallelism=0"
 
 // arg is an input of a graph.
 type arg struct {

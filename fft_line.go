@@ -206,7 +206,9 @@ func (l line) fromSteps(x *Tensor) *Tensor {
 func (l line) chirp(x *Tensor) *Tensor {
 	have := x.Dim(3)
 	size := 1 << bits.Len(uint(have+l.keep-2)) // at least have + keep - 1
-	wave := func(j int) complex128 { return root(j*j%(2*l.n), 2*l.n, true) }
+	wave := func(j int) complex128 {           // j² may have more than 32 bits
+		return root(int(int64(j)*int64(j)%int64(2*l.n)), 2*l.n, true)
+	}
 	waves := func(n int) *Tensor {
 		return complexTable(x, fmt.Sprint("chirp ", l.n, " ", n), []int{1, 2, 1, n}, wave)
 	}

@@ -99,12 +99,8 @@ func logSoftmax(x *Tensor, axes []int, bare bool) *Tensor {
 func exps(x *Tensor, axes []int, bare bool) (d, e, sum *Tensor) {
 	top := reduce(ir.Max, x, axes, true)
 	if bare {
-		least := -math.MaxFloat32
-		if x.DType() == Float64 {
-			least = -math.MaxFloat64
-		}
 		all := top
-		top = all.MaximumScalar(least)
+		top = all.MaximumScalar(-largest(x.DType()))
 		done(all)
 	}
 	d = x.Sub(top)

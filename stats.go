@@ -199,7 +199,8 @@ func varianceOf(ddof int) rowFunc {
 	}
 }
 
-// largest is the largest number of a dtype that is computed in itself.
+// largest is the largest finite number in which a dtype is computed: floats of 16 bits are
+// computed in float32.
 func largest(dt DType) float64 {
 	if dt == Float64 {
 		return math.MaxFloat64

@@ -258,7 +258,8 @@ func (s *step) direction(x *tensor, axes []int) *tensor {
 	return s.do(part.Div(length))
 }
 
-// largest is the largest finite number of t's dtype.
+// largest is the largest finite number in which t is computed: floats of 16 bits are computed in
+// float32.
 func largest(t *tensor) float64 {
 	if t.DType() == millrace.Float64 {
 		return math.MaxFloat64

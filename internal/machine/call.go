@@ -45,7 +45,7 @@ func getMXCSR() uint32
 func setMXCSR(mxcsr uint32)
 
 // callSet changes MXCSR, which belongs to the thread. A fault leaves the code without running the
-// end of the stub. callSet therefore restores MXCSR itself, on the same thread, before the program
+// end of the assembly function. callSet therefore restores MXCSR itself, on the same thread, before the program
 // computes anything there.
 func callSet(addr uintptr, frame unsafe.Pointer, mxcsr uint32) {
 	runtime.LockOSThread()

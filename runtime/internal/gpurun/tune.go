@@ -50,6 +50,7 @@ func grouped(n int) func(*shader.Variant) {
 // tiled changes the sizes of a tile, and keeps what follows from the operands' layouts.
 func tiled(t shader.Tile) func(*shader.Variant) {
 	return func(v *shader.Variant) {
+		t := t // devices change variants at once
 		t.MDims, t.NDims, t.AlongA, t.AlongB = v.Tile.MDims, v.Tile.NDims, v.Tile.AlongA, v.Tile.AlongB
 		v.Tile, v.Group = t, t.Group()
 	}

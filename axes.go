@@ -2,10 +2,9 @@ package millrace
 
 import "slices"
 
-// Transpose swaps two dimensions: PyTorch's transpose, NumPy's swapaxes. All
-// dimensions in another order are [Tensor.Permute], in the opposite one
-// [Tensor.T]. Negative axes count from the last; one that is not there is
-// ErrShape.
+// Transpose swaps dimensions i and j: PyTorch's transpose, NumPy's swapaxes. [Tensor.Permute]
+// puts all dimensions in any order, and [Tensor.T] reverses them. A negative axis counts from the
+// last. An axis that does not exist is ErrShape.
 func (t *Tensor) Transpose(i, j int) *Tensor {
 	return t.reordered("transpose", i, j, func(order []int, i, j int) []int {
 		order[i], order[j] = order[j], order[i]
@@ -13,9 +12,9 @@ func (t *Tensor) Transpose(i, j int) *Tensor {
 	})
 }
 
-// MoveAxis moves a dimension to another place, and those between one place
-// towards where it was: NumPy's moveaxis, PyTorch's movedim. Negative axes count
-// from the last; one that is not there is ErrShape.
+// MoveAxis moves dimension from to place to; the dimensions between them move by one place to
+// fill the gap: NumPy's moveaxis, PyTorch's movedim. A negative axis counts from the last. An
+// axis that does not exist is ErrShape.
 func (t *Tensor) MoveAxis(from, to int) *Tensor {
 	return t.reordered("moveaxis", from, to, func(order []int, from, to int) []int {
 		return slices.Insert(slices.Delete(order, from, from+1), to, from)
@@ -42,10 +41,10 @@ func (t *Tensor) reordered(name string, i, j int, change func(order []int, i, j 
 	return failed(name, err, t)
 }
 
-// Flatten makes one dimension of those from first to last, both included:
-// PyTorch's flatten. Flatten(0, -1) is a vector of all elements, NumPy's ravel; of
-// a 0-d tensor it is one of one element. Negative axes count from the last; one that
-// is not there, or a last before first, is ErrShape.
+// Flatten merges the dimensions from first to last, both included, into one: PyTorch's flatten.
+// Flatten(0, -1) gives a vector of all elements, NumPy's ravel; for a 0-d tensor the vector has
+// one element. A negative axis counts from the last. An axis that does not exist, or a last
+// before first, is ErrShape.
 func (t *Tensor) Flatten(first, last int) *Tensor {
 	const name = "flatten"
 	h := hold(name, &t)

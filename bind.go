@@ -8,55 +8,54 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// BoundRecording is a [Recording] whose arguments and results stay where they are in
-// memory, for programs that run a small computation very often: a run finds out nothing,
-// allocates nothing and waits for nobody.
+// BoundRecording is a [Recording] whose arguments and results have a fixed place in memory, for
+// programs that run a small computation very often. A run plans nothing, allocates nothing and
+// waits for no other work.
 //
-// Its arguments are the tensors that it was bound with. What differs between runs, as a
-// learning rate, a counter of random numbers or indices, is written into them by
-// [SetArgument], or by a [Tensor.Set]. Results are the same handles all the time, which
-// name what the last run computed, and so are tensors that the recorded function sets:
-// their old values are written over. That is not seen by anybody: what was computed from
-// them, other handles of them, views, and what is still to be computed keep the values
-// that they were made from, in which case the next values lie somewhere else.
+// Its arguments are the tensors that it was bound with. [SetArgument] or [Tensor.Set] writes new
+// values into them before a run, such as a learning rate, a counter of random numbers or indices.
+// The results are the same handles after every run, and name what the last run computed. Tensors
+// that the recorded function sets also keep their place: a run overwrites their old values. No
+// other tensor changes by that. If other handles, views or ops that have not run still need an
+// old value, the run stores the new value elsewhere.
 //
-// Where the launches are few, elementwise and of some hundred elements at most, and the
-// device makes machine code, a run is one function that has all of it in registers. Else
-// it is the list of launches that the Recording would run. [Stats] tells: BoundRuns, and
-// BoundCalls for the former.
+// If the launches are few and elementwise, with some hundred elements at most, and the device
+// makes machine code, a run is one function that holds everything in registers. Otherwise a run
+// is the list of launches that the Recording would run. [Stats] counts both in BoundRuns, and the
+// former also in BoundCalls.
 //
-// It is safe for concurrent use; runs are one after another, in the order of the stream
-// with other work there.
+// A BoundRecording is safe for concurrent use. Its runs follow one another, in order with other
+// work on the stream.
 type BoundRecording struct {
 	b       *stream.Binding
 	in, out []*Tensor
 }
 
-// BindOptions say how a [Recording] is bound. The zero value is what [Recording.Bind] does.
+// BindOptions say how a [Recording] is bound. The zero value gives [Recording.Bind].
 type BindOptions struct {
-	On Place // what runs it, as in [RunOptions]
+	On Place // the place that runs it, as in [RunOptions]
 
-	// Out are tensors that the results are written to, of their dtypes and shapes, whose
-	// values are lost. Where there are none, or one is nil, they are made, on the stream and
-	// in no scope.
+	// Out are tensors that receive the results. They must have the results' dtypes and shapes,
+	// and lose their old values. If there are none, or one is nil, Bind makes them on the stream
+	// and in no scope.
 	Out []*Tensor
 }
 
-// Bind fixes arguments, in, and results in memory.
+// Bind gives the arguments, in, and the results a fixed place in memory.
 //
-// Where nothing that was recorded fits, the function is called, with the arguments as they
-// are. Neither this nor anything else that Bind does is seen: what the function sets is as
-// it was before, and results have no values before the first run. An error that a result
-// carries, or what is set, is returned. What cannot be run again, as where the function reads
-// a value, is ErrUnsupported.
+// If no recording fits the arguments, Bind calls the function with the arguments' present values.
+// Neither that call nor Bind itself has any visible effect: tensors that the function sets keep
+// their old values, and results have no values before the first run. Bind returns an error that a
+// result, or a tensor that the function sets, carries. A function that cannot be run again is
+// ErrUnsupported, for example one that reads a value.
 //
 // The device must not be closed before the BoundRecording is.
 func (r *Recording) Bind(in ...*Tensor) (*BoundRecording, error) {
 	return r.BindWith(BindOptions{}, in...)
 }
 
-// BindWith is [Recording.Bind] on a stream of the caller's choice, or with results in tensors
-// of his.
+// BindWith is [Recording.Bind] on a stream of the caller's choice, or with the results in tensors
+// of the caller's.
 func (r *Recording) BindWith(opt BindOptions, in ...*Tensor) (*BoundRecording, error) {
 	const op = "bind"
 	s, err := r.check(opt.On, in, nil)
@@ -64,7 +63,7 @@ func (r *Recording) BindWith(opt BindOptions, in ...*Tensor) (*BoundRecording, e
 		return nil, bindFailure(op, err, in)
 	}
 	out := opt.Out
-	s.Device().RunAll() // so that what it sets has values
+	s.Device().RunAll() // tensors that the function sets get values
 	s.Device().Settle()
 	x := &BoundRecording{in: slices.Clone(in)}
 	var args []*stream.Value
@@ -121,7 +120,7 @@ func (r *Recording) BindWith(opt BindOptions, in ...*Tensor) (*BoundRecording, e
 	}
 }
 
-// bindFailure is an error with the caller's line, unless it has one.
+// bindFailure returns an error with the caller's line; err itself if it has a line already.
 func bindFailure(op string, err error, ts []*Tensor) error {
 	var e *OpError
 	if errors.As(err, &e) {
@@ -130,7 +129,7 @@ func bindFailure(op string, err error, ts []*Tensor) error {
 	return failure(op, err, ts...)
 }
 
-// tapeFor is what was recorded for such arguments, nil where nothing was.
+// tapeFor returns the tape for such arguments, nil if there is none.
 func (r *Recording) tapeFor(in []*Tensor) (*stream.Tape, error) {
 	if r.sized == nil {
 		return r.tape.Load(), nil
@@ -142,7 +141,7 @@ func (r *Recording) tapeFor(in []*Tensor) (*stream.Tape, error) {
 	return r.sized.find(r, sizes), nil
 }
 
-// rehearse calls the function and keeps what it recorded.
+// rehearse calls the function and keeps its tape.
 func (r *Recording) rehearse(s *stream.Stream, in []*Tensor) (*stream.Tape, error) {
 	out, tape, err := r.record(s, in, nil, true)
 	if err != nil {
@@ -168,10 +167,10 @@ func (b *BoundRecording) made() bool { return b != nil && b.b != nil }
 
 var errNotBound = errors.New("nil BoundRecording, or one that Bind did not make")
 
-// Run computes the results and what the function sets, and returns when that is done. An
-// error names the line of the caller, or for what is found while it runs, as an index out
-// of range, that where the op was recorded: then results, and what is set, have their new
-// values if those do not depend on what failed, and else carry the error.
+// Run computes the results and the tensors that the function sets, and returns when that is done.
+// An error names the caller's line. An error that only the running finds, such as an index out of
+// range, names the line that recorded the op. Results and set tensors that depend on the failed
+// op then carry the error; the others have their new values.
 func (b *BoundRecording) Run() error {
 	if b.made() && b.b.Once() {
 		return nil
@@ -179,7 +178,7 @@ func (b *BoundRecording) Run() error {
 	return b.RunN(1)
 }
 
-// RunN is n times Run, as long as there is no error.
+// RunN calls Run n times, and stops at the first error.
 func (b *BoundRecording) RunN(n int) error {
 	if !b.made() {
 		return failure("run", errNotBound)
@@ -190,8 +189,8 @@ func (b *BoundRecording) RunN(n int) error {
 	return nil
 }
 
-// Results are the tensors that have the results of the last run: those given to Bind, or
-// made by it. The slice is not to be changed.
+// Results are the tensors with the results of the last run: those given to Bind, or made by it.
+// The caller must not change the slice.
 func (b *BoundRecording) Results() []*Tensor {
 	if !b.made() {
 		return nil
@@ -199,7 +198,7 @@ func (b *BoundRecording) Results() []*Tensor {
 	return b.out
 }
 
-// Close gives up the memory that runs need. Arguments and results stay what they are.
+// Close frees the memory that runs need. Arguments and results keep their values.
 func (b *BoundRecording) Close() error {
 	if b.made() {
 		b.b.Close()
@@ -207,9 +206,9 @@ func (b *BoundRecording) Close() error {
 	return nil
 }
 
-// SetArgument gives argument i of a bound recording other elements, in row-major order: the
-// tensor that is the argument has them from then on. Other dtypes are ErrDType, other
-// numbers of elements ErrShape.
+// SetArgument writes new elements, in row-major order, into argument i of a bound recording. The
+// argument's tensor has them from then on. Elements of another dtype are ErrDType, another number
+// of them is ErrShape.
 func SetArgument[T Element](b *BoundRecording, i int, elements ...T) error {
 	const op = "setargument"
 	switch {

@@ -9,11 +9,10 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// FromSlice makes a tensor of the given shape from data in row-major order.
-// The data is copied before FromSlice returns. The dtype is T's. Without a
-// shape the tensor is one-dimensional; FromSlice(data, t.Shape()...) has t's
-// shape even where that is 0-d. A shape with another number of elements than
-// len(data) is ErrShape.
+// FromSlice makes a tensor of the given shape from data in row-major order. The data is copied
+// before FromSlice returns. The dtype is T's. Without a shape the tensor is one-dimensional;
+// FromSlice(data, t.Shape()...) has t's shape even if that is 0-d. A shape whose number of
+// elements is not len(data) is ErrShape. NumPy's array and PyTorch's tensor are similar.
 func FromSlice[T Element](data []T, shape ...int) *Tensor {
 	return fromSlice(anywhere{}, data, shape)
 }
@@ -59,11 +58,11 @@ func ScalarOn[T Element](p Place, value T) *Tensor {
 	return fromSlice(p, []T{value}, []int{})
 }
 
-// Full makes a tensor whose elements all are value, rounded to nearest in a
-// float dtype. A value that another dtype cannot hold is ErrDType (use
-// [Scalar] and Expand for the int64 values that no float64 is). For bool, 0 is
-// false and 1 true. Without a shape the tensor is 0-d. A negative dimension,
-// more than 8 of them, or a product that overflows is ErrShape.
+// Full makes a tensor whose elements are all value, rounded to nearest in a float dtype: NumPy's
+// full. A value that a dtype of integers or bool cannot hold is ErrDType; use [Scalar] and Expand
+// for an int64 value that float64 cannot express. For bool, 0 is false and 1 true. Without a
+// shape the tensor is 0-d. A negative dimension, more than 8 of them, or a product that overflows
+// is ErrShape.
 func Full(dt DType, value float64, shape ...int) *Tensor {
 	return full(anywhere{}, "full", dt, value, shape)
 }
@@ -73,13 +72,13 @@ func FullOn(p Place, dt DType, value float64, shape ...int) *Tensor {
 	return full(p, "full", dt, value, shape)
 }
 
-// Zeros is [Full] of 0, or false.
+// Zeros makes a tensor of zeros, or of false: [Full] of 0.
 func Zeros(dt DType, shape ...int) *Tensor { return full(anywhere{}, "zeros", dt, 0, shape) }
 
 // ZerosOn is [Zeros] in a place.
 func ZerosOn(p Place, dt DType, shape ...int) *Tensor { return full(p, "zeros", dt, 0, shape) }
 
-// Ones is [Full] of 1, or true.
+// Ones makes a tensor of ones, or of true: [Full] of 1.
 func Ones(dt DType, shape ...int) *Tensor { return full(anywhere{}, "ones", dt, 1, shape) }
 
 // OnesOn is [Ones] in a place.
@@ -100,11 +99,10 @@ func full(p Place, name string, dt DType, value float64, shape []int) *Tensor {
 	return create(place, name, ir.Full, dt, shape, bits, 0, 1)
 }
 
-// Arange makes the one-dimensional tensor start, start+step, … up to but not
-// including stop: ceil((stop-start)/step) elements, none where stop lies on
-// the other side of start. Element i is start + step*i computed in dt, which
-// must be a number type. A step of 0, a number that is not finite, or more
-// elements than can be is ErrShape; a value that dt cannot hold is ErrDType.
+// Arange makes the one-dimensional tensor start, start+step, … up to but not including stop:
+// NumPy's arange. It has ceil((stop-start)/step) elements, or none if step leads away from stop.
+// Element i is start + step*i, computed in dt, which must be a number type. A step of 0, a number
+// that is not finite, or too many elements is ErrShape. A value that dt cannot hold is ErrDType.
 func Arange(dt DType, start, stop, step float64) *Tensor {
 	return arange(anywhere{}, dt, start, stop, step)
 }
@@ -124,7 +122,7 @@ func arange(p Place, dt DType, start, stop, step float64) *Tensor {
 		return failedAt(place, op, dtypeErr("%v is no number type", dt))
 	}
 	count := math.Ceil((stop - start) / step)
-	if math.IsInf(stop-start, 0) { // of finite numbers, or the quotient is none
+	if math.IsInf(stop-start, 0) { // for finite numbers whose difference is infinite, divide first
 		count = math.Ceil(stop/step - start/step)
 	}
 	if step == 0 || math.IsNaN(count) || math.IsInf(count, 0) || math.IsInf(start, 0) || math.IsInf(step, 0) {
@@ -136,7 +134,7 @@ func arange(p Place, dt DType, start, stop, step float64) *Tensor {
 	}
 	first, ok1 := scalarBits(dt, start)
 	by, ok2 := arangeStep(dt, step, n)
-	// The last element bounds the others: a sequence is monotone.
+	// The last element bounds the others, because the sequence is monotone.
 	last := float64(step*(n-1)) + start
 	_, ok3 := scalarBits(dt, last)
 	if !ok1 || !ok2 || (!ok3 && n > 0) {
@@ -145,9 +143,10 @@ func arange(p Place, dt DType, start, stop, step float64) *Tensor {
 	return create(place, op, ir.Iota, dt, []int{int(n)}, first, by, 2)
 }
 
-// arangeStep allows integers any whole step, down for unsigned ones or longer than half
-// their range: adding with wrap-around gives the right elements, since the last one was
-// checked to be in range. A step that is never taken may be any number.
+// arangeStep returns the bits of a step in dt. An integer dtype may have any whole step: a
+// negative one for unsigned dtypes, or one of more than half their range. Adding it with
+// wrap-around gives the right elements, because the caller checks that the last element is in
+// range. If there is at most one element, any step is allowed.
 func arangeStep(dt DType, step, n float64) (uint64, bool) {
 	bits, ok := scalarBits(dt, step)
 	switch {
@@ -164,10 +163,10 @@ func arangeStep(dt DType, step, n float64) (uint64, bool) {
 	return bits, ok
 }
 
-// Uniform makes a tensor of independent draws, uniform on [0, 1), in a float
-// dtype. They depend on seed, the element's row-major position and dt only:
-// Philox4x32-10, the same on every device, however often it is computed. Take
-// another seed for every call. Shapes are as for [Full].
+// Uniform makes a tensor of independent random numbers, uniform on [0, 1), in a float dtype. Each
+// depends only on seed, the element's row-major position and dt (Philox4x32-10). The numbers are
+// the same on every device, however often they are computed. Use another seed for every call, or
+// a [Generator]. Shapes are as for [Full]; a dtype that is no float is ErrDType.
 func Uniform(dt DType, seed uint64, shape ...int) *Tensor {
 	return random(anywhere{}, ir.Uniform, dt, seed, shape)
 }
@@ -177,9 +176,9 @@ func UniformOn(p Place, dt DType, seed uint64, shape ...int) *Tensor {
 	return random(p, ir.Uniform, dt, seed, shape)
 }
 
-// Normal makes a tensor of independent draws from the standard normal
-// distribution in a float dtype, by the Box-Muller transform of the numbers of
-// [Uniform]. On a GPU they agree within the tolerance of Log and Cos.
+// Normal makes a tensor of independent random numbers from the standard normal distribution in a
+// float dtype. It applies the Box-Muller transform to the numbers of [Uniform]. On a GPU the
+// numbers agree within the tolerance of Log and Cos.
 func Normal(dt DType, seed uint64, shape ...int) *Tensor {
 	return random(anywhere{}, ir.Normal, dt, seed, shape)
 }
@@ -200,8 +199,8 @@ func random(p Place, op ir.Op, dt DType, seed uint64, shape []int) *Tensor {
 	return create(place, op.String(), op, dt, shape, seed, 0, 1)
 }
 
-// create records a creation op with its first nargs scalars; name is what the
-// user called.
+// create records a creation op with its first nargs scalars. name is the function that the user
+// called.
 func create(place stream.Place, name string, op ir.Op, dt DType, shape []int, a, b uint64, nargs int) *Tensor {
 	s := append(ir.Shape{}, shape...)
 	if err := s.Check(); err != nil {
@@ -214,8 +213,8 @@ func create(place stream.Place, name string, op ir.Op, dt DType, shape []int, a,
 	return r
 }
 
-// failedAt is a tensor of a creation that failed: it belongs to its place, so
-// that the stream's Err tells of it.
+// failedAt returns the tensor of a failed creation. It belongs to its place, so the stream's Err
+// reports the error.
 func failedAt(place stream.Place, op string, err error) *Tensor {
 	r := new(Tensor)
 	stream.Fail(&r.v, place, op, err, nil)

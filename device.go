@@ -9,26 +9,24 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Device is an open device: it holds tensors, the plans that were found for
-// the program, and the kernels made for them. All methods are safe for
-// concurrent use.
+// Device is an open device: it holds tensors, the plans found for the program, and their kernels.
+// All methods are safe for concurrent use.
 type Device struct {
 	d *stream.Device
 }
 
-// made reports that d was opened: it is not nil and not the zero Device.
+// made reports that d was opened, so that d is neither nil nor the zero Device.
 func (d *Device) made() bool { return d != nil && d.d != nil }
 
-// defaultDevice is opened by the first tensor that names no place.
+// defaultDevice is opened when the first tensor without a place is made.
 var defaultDevice struct {
 	sync.Mutex
 	d *Device
 }
 
-// Default is the device that functions without a place use. It is opened when
-// it is first needed: the one MILLRACE_DEVICE describes, such as "webgpu" or
-// "cpu:threads=2", or else the CPU. An opening that failed is tried again the
-// next time.
+// Default is the device for functions without a place: the one that MILLRACE_DEVICE describes,
+// such as "webgpu" or "cpu:threads=2", or else the CPU. It is opened when it is first needed.
+// After an opening that failed, the next call tries again.
 func Default() (*Device, error) {
 	defaultDevice.Lock()
 	defer defaultDevice.Unlock()
@@ -42,12 +40,11 @@ func Default() (*Device, error) {
 	return defaultDevice.d, nil
 }
 
-// Open opens a device by its text form: the driver's name, then options as
-// [Options.String] prints them: "cpu", "cpu:threads=2,compile=wait", "webgpu".
-// With an empty name it is the device that MILLRACE_DEVICE names, or the CPU.
-// A driver that is not linked in, or that cannot start here, is ErrNoDriver
-// with what to import or install. Each call opens another device; a tensor
-// goes from one to another by [Tensor.To].
+// Open opens a device by its text form: the driver's name, then options as [Options.String]
+// prints them, such as "cpu", "cpu:threads=2,compile=wait" or "webgpu". With an empty name it is
+// the device that MILLRACE_DEVICE names, or the CPU. ErrNoDriver means that the program has no
+// such driver, or that the driver cannot start here; its text says what to import or install.
+// Each call opens another device. [Tensor.To] copies a tensor from one device to another.
 func Open(device string) (*Device, error) {
 	o, err := ParseOptions(device)
 	if err != nil {
@@ -56,9 +53,8 @@ func Open(device string) (*Device, error) {
 	return OpenOptions(o)
 }
 
-// OpenOptions opens a device. The zero Options open the device that
-// MILLRACE_DEVICE describes, or the CPU; fields that are set take precedence
-// over that variable.
+// OpenOptions opens a device. The zero Options open the device that MILLRACE_DEVICE describes, or
+// the CPU. Fields that are set take precedence over that variable.
 func OpenOptions(o Options) (*Device, error) {
 	o, err := withEnvironment(o)
 	if err != nil {
@@ -78,7 +74,7 @@ func OpenOptions(o Options) (*Device, error) {
 // Drivers lists the names that Open accepts in this program, sorted.
 func Drivers() []string { return runtime.Drivers() }
 
-// Name of the driver, such as "cpu".
+// Name is the name of the driver, such as "cpu".
 func (d *Device) Name() string {
 	if !d.made() {
 		return ""
@@ -86,7 +82,7 @@ func (d *Device) Name() string {
 	return d.d.Name()
 }
 
-// Description of the adapter or the instruction set, for people.
+// Description describes the adapter or the instruction set, for people.
 func (d *Device) Description() string {
 	if !d.made() {
 		return ""
@@ -94,17 +90,17 @@ func (d *Device) Description() string {
 	return d.d.Caps.Description
 }
 
-// Supports reports whether the device has a dtype; tensors of others are
+// Supports reports whether the device can have tensors of dt. Tensors of other dtypes are
 // ErrUnsupported.
 func (d *Device) Supports(dt DType) bool {
 	return d.made() && dt.Tensor() && d.d.Caps.DTypes.Has(dt)
 }
 
-// Exact reports a device that computes the same bits as every other exact one,
-// fused or not; the others stay within a tolerance that each op publishes.
+// Exact reports that the device computes the same bits as every other exact one, fused or not.
+// Results of other devices are within a tolerance that each op publishes.
 func (d *Device) Exact() bool { return d.made() && d.d.Caps.Exact }
 
-// DefaultStream is the stream of tensors that are made on the device itself.
+// DefaultStream is the stream of tensors whose place is the device itself.
 func (d *Device) DefaultStream() *Stream {
 	if !d.made() {
 		return nil
@@ -112,8 +108,8 @@ func (d *Device) DefaultStream() *Stream {
 	return &Stream{d.d.Default()}
 }
 
-// NewStream makes another stream. It is cheap and has no thread of its own:
-// take one for each request or goroutine.
+// NewStream makes another stream. A stream is cheap and has no thread of its own: make one for
+// each request or goroutine.
 func (d *Device) NewStream() *Stream {
 	if !d.made() {
 		return nil
@@ -124,9 +120,8 @@ func (d *Device) NewStream() *Stream {
 // Scope is [Stream.Scope] on the default stream.
 func (d *Device) Scope(f func(sc *Scope) error) error { return d.DefaultStream().Scope(f) }
 
-// Sync is [Stream.Sync] for all streams of the device: it runs what was
-// recorded on any of them and returns the first error of any that nobody has
-// seen yet.
+// Sync is [Stream.Sync] for all streams of the device: it runs the recorded ops of all of them
+// and waits. It returns the first error of any stream that has not been returned yet.
 func (d *Device) Sync(ctx context.Context) error {
 	if !d.made() {
 		return errNilDevice
@@ -134,8 +129,8 @@ func (d *Device) Sync(ctx context.Context) error {
 	return d.d.Sync(ctx)
 }
 
-// Err is [Stream.Err] for all streams of the device: the first error of any
-// that nobody has seen yet, once.
+// Err is [Stream.Err] for all streams of the device: it returns the first error of any of them
+// that has not been returned yet.
 func (d *Device) Err() error {
 	if !d.made() {
 		return errNilDevice
@@ -143,8 +138,8 @@ func (d *Device) Err() error {
 	return d.d.Err()
 }
 
-// Wait returns when the work submitted by all streams is done and nothing is
-// compiled in the background any more. It is for measuring.
+// Wait returns when all submitted work of all streams is done and no background compile runs. It
+// is for measurements.
 func (d *Device) Wait() error {
 	if !d.made() {
 		return errNilDevice
@@ -152,7 +147,7 @@ func (d *Device) Wait() error {
 	return d.d.Wait()
 }
 
-// Stats are the device's counters since it was opened.
+// Stats returns the device's counters since it was opened.
 func (d *Device) Stats() Stats {
 	if !d.made() {
 		return Stats{}
@@ -166,16 +161,16 @@ func (d *Device) Stats() Stats {
 	return s
 }
 
-// ResetPeak makes Stats().Runtime.PeakBytes, the most bytes of device memory that
-// were live at one moment, start again from those that are live now.
+// ResetPeak restarts Stats().Runtime.PeakBytes, the most bytes of device memory that were live at
+// one moment, from the bytes that are live now.
 func (d *Device) ResetPeak() {
 	if d.made() {
 		d.d.ResetPeak()
 	}
 }
 
-// Close waits for what runs, ends background compiles and frees the memory.
-// Tensors of the device are ErrClosed from then on. Closing twice is harmless.
+// Close waits for running work, ends background compiles and frees the memory. From then on the
+// device's tensors are ErrClosed. Closing twice is harmless.
 func (d *Device) Close() error {
 	if !d.made() {
 		return nil

@@ -11,48 +11,47 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Mistakes of the program. They come wrapped in an [*OpError], which names the
+// These errors are mistakes of the program. They come wrapped in an [*OpError], which names the
 // op and the caller's line: test for them with errors.Is.
 var (
-	// ErrShape: shapes that do not fit together, an axis that is not there, a
-	// size that cannot be.
+	// ErrShape: shapes that do not fit together, an axis that does not exist, or an impossible
+	// size.
 	ErrShape = ir.ErrShape
-	// ErrIndex: an index, read from a tensor, that is out of range.
+	// ErrIndex: an index in a tensor is out of range.
 	ErrIndex = ir.ErrIndex
-	// ErrDType: operands of different dtypes, of one that the op does not take,
-	// or a scalar that the dtype cannot hold. Nothing is promoted: use Cast.
+	// ErrDType: operands of different dtypes, a dtype that the op does not take, or a scalar that
+	// the dtype cannot hold. Nothing is promoted: use Cast.
 	ErrDType = ir.ErrDType
-	// ErrReleased: a tensor used after Release or after the end of its Scope.
+	// ErrReleased: a tensor was used after Release or after the end of its Scope.
 	ErrReleased = operror.ErrReleased
-	// ErrClosed: a device or stream used after Close, or a Scope after its end.
+	// ErrClosed: a device or stream was used after Close, or a Scope after its end.
 	ErrClosed = runtime.ErrClosed
-	// ErrNoPlans: [ExportPlans] found nothing to write. It comes as it is.
+	// ErrNoPlans: [ExportPlans] found nothing to write. It is not wrapped.
 	ErrNoPlans = plans.ErrNoPlans
 )
 
-// Limits of the machine.
+// These errors are limits of the machine.
 var (
-	// ErrUnsupported: the device lacks what the op needs, such as float64 on
-	// WebGPU.
+	// ErrUnsupported: the device lacks what the op needs, such as float64 on WebGPU.
 	ErrUnsupported = ir.ErrUnsupported
-	// ErrNoDriver: no driver of that name is linked in, or it cannot start
-	// here. The text says what to import or install.
+	// ErrNoDriver: the program has no driver of that name, or the driver cannot start here. The
+	// text says what to import or install.
 	ErrNoDriver = runtime.ErrNoDriver
-	// ErrOutOfMemory: not enough memory, or Options.MemoryLimit reached, after
+	// ErrOutOfMemory: there is not enough memory, or Options.MemoryLimit is reached, even after
 	// everything that could be freed was freed.
 	ErrOutOfMemory = runtime.ErrOutOfMemory
-	// ErrDeviceLost: the device vanished. Other devices are not affected.
+	// ErrDeviceLost: the device is gone. Other devices are not affected.
 	ErrDeviceLost = runtime.ErrDeviceLost
 )
 
-// OpError is what went wrong with one op. Its fields are Op, the op's name;
-// Caller, the file:line of the first caller outside this module's library
-// packages; Shapes, those of the operands; and Err, the cause.
+// OpError describes why one op failed. Its fields are Op, the op's name; Caller, the file:line of
+// the first caller outside this module's library packages; Shapes, the operands' shapes; and Err,
+// the cause.
 type OpError = operror.Error
 
-// CompileError is a kernel that a compiler refused. Such a kernel runs another
-// way, so users meet it only in trace hooks. Its fields are Kernel, Source,
-// Log (what the compiler said) and Err.
+// CompileError describes a kernel that a compiler refused. Such a kernel runs another way, so
+// programs see this error only in trace hooks. Its fields are Kernel, Source, Log (the compiler's
+// output) and Err.
 type CompileError = runtime.CompileError
 
 var (
@@ -73,16 +72,17 @@ func dtypeErr(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDType, fmt.Sprintf(format, args...))
 }
 
-// failed is a tensor that carries err, or the error that an operand carries
-// already: the first cause is the one to tell.
+// failed returns a tensor that carries err. If an operand carries an error already, the tensor
+// carries that one, because the first cause is the useful one.
 func failed(op string, err error, ts ...*Tensor) *Tensor {
 	r := new(Tensor)
 	fail(&r.v, op, err, ts)
 	return r
 }
 
-// failures are the results of an op that has several, where it fails: bad, which carries
-// the error, and other handles that do. What Set does to one leaves the others alone.
+// failures returns the results of a failed op that has several results: bad, which carries the
+// error, and other handles that carry it too. The handles are separate, so a Set on one does not
+// change the others.
 func failures(op string, n int, bad *Tensor) []*Tensor {
 	all := []*Tensor{bad}
 	for len(all) < n {
@@ -97,7 +97,7 @@ func twoFailures(op string, bad *Tensor) (a, b *Tensor) {
 	return all[0], all[1]
 }
 
-// failure is failed for calls that return an error.
+// failure is failed for calls that return an error instead of a tensor.
 func failure(op string, err error, ts ...*Tensor) error {
 	var v stream.Value
 	fail(&v, op, err, ts)

@@ -6,17 +6,17 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// holding are the operands of an op that looks at them more than once, in handles of its
-// own: whatever Set does meanwhile, it sees one value of each.
+// holding has the operands of an op that looks at them more than once, in handles of its own. The
+// op sees one value of each operand, even if another goroutine calls Set meanwhile.
 type holding struct {
 	given, own [3]*Tensor
 	n          int
 	bad        *Tensor // the result where an operand carries an error, was released, or was never made
 }
 
-// hold has the variables, up to three, some of which may be the same tensor, point at
-// handles that stay what they are until end. Ops that are made of others ask it first,
-// so that errors name the op that was called.
+// hold makes the variables, up to three, point at handles that keep their value until end.
+// Several variables may be the same tensor. An op that calls other ops calls hold first, so that
+// errors name the op that the program called.
 func hold(op string, ts ...**Tensor) (h holding) {
 	for _, t := range ts {
 		h.add(op, t)
@@ -40,8 +40,8 @@ func (h *holding) add(op string, t **Tensor) {
 
 func (h *holding) end() { done(h.own[:h.n]...) }
 
-// holdAll is hold for operands in a list. done ends it: a handle that is in the list
-// twice ends once.
+// holdAll is hold for operands in a list. Call done on the list at the end; done ends a handle
+// only once, even if it is in the list twice.
 func holdAll(op string, ts []*Tensor) (own []*Tensor, bad *Tensor) {
 	own = make([]*Tensor, len(ts))
 	for i, t := range ts {
@@ -57,7 +57,8 @@ func holdAll(op string, ts []*Tensor) (own []*Tensor, bad *Tensor) {
 	return own, bad
 }
 
-// still is another handle of what t is now, which done ends; nil where t is.
+// still returns another handle of the value that t names now, or nil if t is nil. done ends the
+// handle.
 func still(t *Tensor) *Tensor {
 	if t == nil {
 		return nil
@@ -70,8 +71,8 @@ func still(t *Tensor) *Tensor {
 	return r
 }
 
-// unusable is the result of an op on a tensor that carries an error, was released or was
-// never made, else nil.
+// unusable returns the result of an op on a tensor that carries an error, was released or was
+// never made. For other tensors it returns nil.
 func unusable(op string, t *Tensor) *Tensor {
 	if !t.made() || t.v.Cause() != nil {
 		return failed(op, errNilTensor, t)

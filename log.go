@@ -5,16 +5,16 @@ import (
 	"log/slog"
 )
 
-// LogTrace returns hooks that tell a logger what the engine has to say, to be set in
-// [Options]; nil: slog.Default, as it is when something is told. MILLRACE_DEBUG=log does so for every
-// device. Each record is one of:
+// LogTrace returns hooks that report the engine's events to a logger. Set them in [Options]. If l
+// is nil, each event goes to the slog.Default of its moment. MILLRACE_DEBUG=log sets these hooks
+// on every device. Each record is one of:
 //
-//	warning  "fault": a fault, survived ones included, as caches that were refused, compilers
-//	         that failed and what ran another way after it
-//	info     "plan from elsewhere": a bundle has it, and the device no use for it
+//	warning  "fault": a fault, even one that the engine survived: a refused cache, a failed
+//	         compiler, work that ran another way
+//	info     "plan from elsewhere": a bundle has the plan, but the device cannot use it
 //	debug    "explored", "compiled", "tuned" (each step), "cache" (each entry)
 //
-// Segments that run are not told: they are too many, and [TraceWriter] draws them.
+// Segments that run are not logged, because they are too many. [TraceWriter] draws them.
 func LogTrace(l *slog.Logger) *Trace {
 	tell := func(level slog.Level, message string, attrs ...slog.Attr) {
 		to := l
@@ -34,7 +34,7 @@ func LogTrace(l *slog.Logger) *Trace {
 			tell(slog.LevelDebug, "explored", slog.Int("ops", e.Ops), slog.Int("kernels", e.Kernels), slog.String("plan", e.Plan),
 				slog.Bool("background", e.Background), slog.Duration("elapsed", e.Elapsed))
 		},
-		Compile: func(e CompileEvent) { // one that failed is told as a fault, too
+		Compile: func(e CompileEvent) { // a failed compile is also logged as a fault
 			tell(slog.LevelDebug, "compiled", withError(e.Err, slog.String("kernel", e.Kernel), slog.Duration("elapsed", e.Elapsed))...)
 		},
 		Tune: func(e TuneEvent) {

@@ -14,55 +14,55 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Options configure a device; the zero value works. The fields, their zero
-// values and their keys in the text form that String prints:
+// Options configure a device. The zero value works. The fields, their zero values and their keys
+// in the text that String prints are:
 //
 //	Device       driver's name; "": MILLRACE_DEVICE, else "cpu"   (before the colon)
 //	Adapter      part of an adapter's name; "": the best one      adapter=llvmpipe
-//	Isolate      a GPU's driver in a process of its own, so      isolate=on
-//	             that one that aborts gives ErrDeviceLost
-//	Subgroups    whether a GPU's shaders bring rows together by   subgroups=on|off
-//	             subgroups, where the adapter has them
+//	Isolate      run a GPU's driver in a process of its own:      isolate=on
+//	             if it aborts, the error is ErrDeviceLost
+//	Subgroups    whether a GPU's shaders reduce rows by           subgroups=on|off
+//	             subgroups, if the adapter has them
 //	Threads      worker threads of the CPU, at most 1024;         threads=2
 //	             0: GOMAXPROCS
-//	Compile      who makes code of kernels, and when              compile=background|wait|off|native|c
+//	Compile      how kernels are compiled, and when               compile=background|wait|off|native|c
 //	Tier         which tier of the CPU device runs                tier=auto|0|1
 //	Explore      whether a new segment waits for its best plan    explore=background|wait
 //	Fusion       how ops become kernels                           fusion=on|greedy|off
-//	Denormals    what the CPU's arithmetic makes of denormals     denormals=keep|flush
-//	Tune         when the choices of a kernel are compared       tune=background|idle|wait|off
-//	TuneBudget   time that this may take in all; 0: 10 s in the   tunebudget=2s
-//	             background, without limit where it is waited for
-//	QueueCap     ops after which eager code is cut, at most       queue=64
-//	             256; 0: 64
+//	Denormals    how the CPU's arithmetic treats denormals        denormals=keep|flush
+//	Tune         when ways to run a kernel are compared           tune=background|idle|wait|off
+//	TuneBudget   most time for these comparisons in all; 0: 10 s  tunebudget=2s
+//	             in the background, no limit if runs wait for them
+//	QueueCap     number of ops after which a segment is cut, at   queue=64
+//	             most 256; 0: 64
 //	MemoryLimit  bytes of device memory; 0: no limit              memory=512MiB
-//	PinnedLimit  bytes that unwritten results may hold alive;     pinned=64MiB
+//	PinnedLimit  bytes kept alive to recompute unwritten results; pinned=64MiB
 //	             0: a quarter of MemoryLimit, or 1 GiB
 //	Cache        directory for plans and compiled kernels, or     cache=off
 //	             "off"; "": MILLRACE_CACHE, else millrace in
-//	             the user's cache directory; one that cannot be
-//	             used, such as a file, is told to Trace.Error and
-//	             counted in Stats().Cache, and there is no cache
-//	CacheLimit   bytes it may take; 0: 512 MiB                    cachelimit=64MiB
+//	             the user's cache directory. If it cannot be
+//	             used, there is no cache: Trace.Error gets the
+//	             error, and Stats().Cache counts it
+//	CacheLimit   most bytes of the cache; 0: 512 MiB              cachelimit=64MiB
 //	Check        run each new plan fused and op by op, compare    check
 //	Lines        keep the caller's line of every op               lines
-//	Report       remember what runs, for millrace.Report; times   report
-//	             some runs launch by launch, which takes 1 to 3 %
+//	Report       record what runs, for millrace.Report; this      report
+//	             times some runs by launch, and costs 1 to 3 %
 //	Trace        hooks; nil: none                                 (not in the text)
 //
-// Validate reports every field that cannot be.
+// Validate reports every invalid field.
 type Options = device.Options
 
-// CompileMode says who makes code of the CPU device's kernels: the process, at once
-// (machine code, where the processor has AVX2), or C compilers in the background, where
-// there are any and the program was built with cgo. What there is no code of, or none
-// yet, runs interpreted, with the same bits. Where C of kernels was compiled into the
-// program (fusebench plans gen), they run by that, unless the mode is native.
+// CompileMode says how the CPU device's kernels are compiled. The process itself makes machine
+// code at once, if the processor has AVX2. C compilers make code in the background, if the
+// machine has one and the program was built with cgo. A kernel that has no code, or none yet, is
+// interpreted, with the same bits. Kernels that were compiled into the program (fusebench plans
+// gen) run by that code, unless the mode is native.
 type CompileMode = runtime.CompileMode
 
-// The compile modes. Whatever the program says, MILLRACE_COMPILE=native in the
-// environment forbids compilers, MILLRACE_COMPILE=c machine code of kernels, and
-// MILLRACE_COMPILE=off both, and that of reductions and matmul.
+// The compile modes. The environment overrides them: MILLRACE_COMPILE=native forbids compilers,
+// MILLRACE_COMPILE=c forbids machine code of kernels, and MILLRACE_COMPILE=off forbids both, and
+// also the machine code of reductions and matmul.
 const (
 	CompileBackground CompileMode = runtime.CompileBackground // the default: the process where it can, else compilers
 	CompileWait       CompileMode = runtime.CompileWait       // the same, and the first run waits for whatever compiles
@@ -71,7 +71,7 @@ const (
 	CompileC          CompileMode = runtime.CompileC          // compilers; reductions and matmul stay machine code
 )
 
-// Tier says which way of running kernels the CPU device uses.
+// Tier says how the CPU device runs kernels.
 type Tier = device.Tier
 
 // The tiers.
@@ -81,19 +81,19 @@ const (
 	TierCompiled    Tier = device.TierCompiled    // tier 1; runs wait for whatever compiles
 )
 
-// ExploreMode says when the best plan of a stretch of code never seen before is
-// searched for. The numbers are the same whichever plan runs.
+// ExploreMode says whether the first run of a new segment of code waits until the best plan is
+// found. The results are the same with any plan.
 type ExploreMode = device.ExploreMode
 
-// The explore modes. A device that waits for compilers waits for plans too, and
-// so do devices that cannot run a kernel before it is compiled: GPUs.
+// The explore modes. A device that waits for compilers waits for plans too, and so do devices
+// that cannot run a kernel before it is compiled: GPUs.
 const (
 	ExploreBackground ExploreMode = device.ExploreBackground // run at once, swap the best plan in when it is found
 	ExploreWait       ExploreMode = device.ExploreWait       // the first run waits
 )
 
-// TuneMode says when the choices that a device has of a kernel are timed, to
-// find the fastest. The numbers are the same whichever runs.
+// TuneMode says when a device times its ways to run a kernel, to find the fastest. The results
+// are the same with each of them.
 type TuneMode = device.TuneMode
 
 // The tune modes.
@@ -104,18 +104,18 @@ const (
 	TuneIdle       TuneMode = device.TuneIdle       // of kernels that run often, only while the device is idle
 )
 
-// Denormals says what arithmetic makes of denormal numbers of float32, float64 and
-// bfloat16: see docs/numerics.md. GPUs do with them as they like.
+// Denormals says how arithmetic treats denormal numbers of float32, float64 and bfloat16: see
+// docs/numerics.md. GPUs do not follow it: each treats denormals its own way.
 type Denormals = ir.Denormals
 
-// What becomes of denormals.
+// The ways to treat denormals.
 const (
 	KeepDenormals  Denormals = ir.KeepDenormals  // IEEE 754: the default
 	FlushDenormals Denormals = ir.FlushDenormals // zeros of their sign, and no slower than other numbers
 )
 
-// SubgroupMode says whether a GPU's shaders use subgroups, the invocations that run in
-// step. Sums of rows may differ by it, within their tolerance.
+// SubgroupMode says whether a GPU's shaders use subgroups, which are invocations that run in
+// step. Sums of rows may differ between the modes, within their tolerance.
 type SubgroupMode = runtime.SubgroupMode
 
 // The subgroup modes. WebGPU's shaders have none.
@@ -134,9 +134,9 @@ const (
 	FusionOff    FusionMode = device.FusionOff    // one kernel for each op
 )
 
-// ParseOptions reads what [Options.String] prints: "cpu",
-// "cpu:threads=2,compile=wait". A key alone, as in "cpu:check", means true.
-// The error lists every problem and, for an unknown key, the keys there are.
+// ParseOptions reads the text that [Options.String] prints, such as "cpu:threads=2,compile=wait".
+// A key alone, as in "cpu:check", means true. The error lists every problem, and for an unknown
+// key the known keys.
 func ParseOptions(s string) (Options, error) { return device.ParseOptions(s) }
 
 // withEnvironment completes o from MILLRACE_DEVICE, MILLRACE_COMPILE,
@@ -163,7 +163,7 @@ func withEnvironment(o Options) (Options, error) {
 	if o.Cache == "" {
 		dir, err := plancache.Dir()
 		if err != nil {
-			dir = plancache.Off // an account without a home, as services have
+			dir = plancache.Off // an account without a home directory, such as a service's
 			if t := o.Trace; t != nil && t.Error != nil {
 				t.Error(err)
 			}
@@ -200,7 +200,7 @@ func withEnvironment(o Options) (Options, error) {
 	return o, errors.Join(append(errs, o.Validate())...)
 }
 
-// overlay is base with the fields that top sets.
+// overlay returns base with the fields that top sets.
 func overlay(base, top Options) Options {
 	b, t := reflect.ValueOf(&base).Elem(), reflect.ValueOf(top)
 	for i := range t.NumField() {
@@ -211,26 +211,56 @@ func overlay(base, top Options) Options {
 	return base
 }
 
-// Stats are a device's counters since it was opened: Ops recorded, Segments
-// run, PlanHits of them by a known plan, Explorations (plans made), Searches
-// (those of them made in the background), Tunings (kernels whose choices were
-// timed), the TuneNanos that took and of these the TuneTaken from a program that did
-// not pause, at most a twentieth of its time, Plans held, Layouts (times that a plan met
-// sizes which it had not run with lately), Kernels launched by plans, InPlace outputs, Recomputes of unwritten results, Recordings,
-// Resizes, Trials and Replays (see [Recording]), Aliases, Fallbacks after a fault, Unbuilt (of these, plans that could not be built, whose segments run op by op), Evictions of plans, Collections forced for memory,
-// PinnedBytes and LiveBytes now, KernelNanos that launches took and the RoofShare of these that
-// they would have taken at the nearer of the machine's peaks, multiply-adds and copies (where
-// the device was opened with Report; 0 where a peak is not known); in Cache those of the cache on disk: Hits,
-// Misses, Damaged (of the misses, those with a file that was no entry), Refused
-// (directories and contents not used), Written, Evicted, Failed file operations,
-// ReadNanos, BytesRead, BytesWritten and WritesDisabled, and those of bundles (see
-// [UsePlans]): Bundled, entries found in one, and Foreign, entries of no use to
-// the device; Damaged and Refused count theirs, too; and in Runtime the driver's: Launches,
-// BytesRead, BytesWritten, Compiles, CompileFails,
-// Dropped (queued compiles of kernels that nothing uses any more), Fallbacks, Tier0 launches,
-// Hidden scores of attention that were not computed, since a mask hides them, Grouped launches that ran beside others of their list, each on one thread,
-// Prepared launches of lists that were made ready once, as a [Recording]'s are,
-// Waits of a GPU to learn of indices out of range, Allocs, AllocBytes, PeakBytes since [Device.ResetPeak], PoolBytes, PoolHits, CompileNanos,
-// NativeKernels, variants of kernels that machine code was made of in the process, NativeBytes that it takes now, of all devices, and NativeRefused,
-// phases that have no form in it: they stay interpreted, or go to C.
+// Stats are a device's counters since it was opened.
+//
+// Ops and plans:
+//
+//	Ops           ops recorded
+//	Segments      segments run; PlanHits of them by a known plan
+//	Explorations  plans made; Searches of them in the background
+//	Plans         plans held now; Evictions were dropped
+//	Layouts       times that a plan was laid out for sizes that it had not run with recently
+//	Kernels       launches by plans
+//	InPlace       outputs written over an operand
+//	Recomputes    unwritten results that were computed again
+//	Aliases       results that are views of existing memory
+//	Fallbacks     plans and kernels replaced by a slower way after a fault; for Unbuilt of
+//	              them the plan could not be built, and its segments run op by op
+//	Collections   runs of Go's collector that were forced for memory
+//	PinnedBytes   bytes kept alive now to recompute unwritten results
+//	LiveBytes     bytes of tensors now
+//
+// Recordings, see [Recording] and [BoundRecording]:
+//
+//	Recordings    calls of a recorded function by Run
+//	Trials        calls of it without values, to find out how it depends on sizes
+//	Resizes       other sizes for which a recording was adapted
+//	Replays       runs as one list of launches, in memory reserved for it
+//	BoundRuns     runs of bound recordings; BoundCalls of them were one function
+//
+// Time:
+//
+//	Tunings       kernels whose choices were timed
+//	TuneNanos     time that this took; TuneTaken of it from a program that did not pause,
+//	              at most a twentieth of the program's time
+//	KernelNanos   time of launches, if the device was opened with Report
+//	RoofShare     the share of KernelNanos that these launches would take at the machine's
+//	              peak of multiply-adds or of copies, whichever is nearer; 0 if unknown
+//
+// Cache has the counters of the cache on disk and of bundles (see [UsePlans]): Hits, Misses,
+// Damaged (misses because a file was no valid entry), Refused (directories and contents not
+// used), Written, Evicted, Failed file operations, ReadNanos, BytesRead, BytesWritten,
+// WritesDisabled, Bundled (entries found in a bundle) and Foreign (entries that the device cannot
+// use). Bundles count in Damaged and Refused too.
+//
+// Runtime has the driver's counters: Launches, BytesRead, BytesWritten, Compiles, CompileFails,
+// Dropped (queued compiles of kernels that nothing uses any more), Fallbacks, Tier0 (interpreted
+// launches), Tier0Points (elements of those), Shipped (launches of kernels that were compiled
+// into the program), Hidden (scores of attention not computed, because a mask hides them),
+// Grouped (launches that ran beside others of their list, each on one thread), Prepared (launches
+// of lists that were prepared once, such as a [Recording]'s), Waits (of a GPU, to learn of
+// indices out of range), Allocs, AllocBytes, PeakBytes since [Device.ResetPeak], PoolBytes,
+// PoolHits, CompileNanos, NativeKernels (variants of kernels for which the process made machine
+// code), NativeBytes (of that code now, for all devices) and NativeRefused (phases that the
+// process cannot express in machine code: they are interpreted, or compiled from C).
 type Stats = device.Stats

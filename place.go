@@ -35,8 +35,8 @@ func (sc *Scope) place() (stream.Place, error) {
 	return stream.Place{S: sc.sc.Home(), Scope: sc.sc}, nil
 }
 
-// placeOf is the place p. Where there is an error the stream, if there is one, is
-// to be told of it.
+// placeOf returns the place that p names. If there is an error, it also returns the stream, if p
+// names one, so that the stream can report the error.
 func placeOf(p Place) (stream.Place, error) {
 	if p == nil {
 		return stream.Place{}, errNilPlace
@@ -44,7 +44,7 @@ func placeOf(p Place) (stream.Place, error) {
 	return p.place()
 }
 
-// anywhere is the default device as a place, opened when it is first used.
+// anywhere is the default device as a place. The device is opened when it is first used.
 type anywhere struct{}
 
 func (anywhere) place() (stream.Place, error) {

@@ -5,13 +5,13 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// What every op method does: build the operands on the stack, record. The one
-// allocation is the result. Nothing is checked here that the engine checks. All ops
-// with operands go through apply or recordAs, where those on tensors that package
-// autodiff follows are told to it: see follow.go.
+// Every op method does the same: it builds the operands on the stack and records the op. The only
+// allocation is the result. This file repeats none of the engine's checks. Every op with operands
+// goes through apply or recordAs, which tell package autodiff of ops on tensors that it follows:
+// see follow.go.
 
-// apply records an elementwise op whose dtype follows from its operands. It reports
-// false where an operand is not any more what the caller found.
+// apply records an elementwise op whose result dtype follows from its operands. It reports false
+// if Set has changed an operand since the caller looked at it.
 func apply(op ir.Op, args []stream.Arg) (*Tensor, bool) {
 	if marks(args) != 0 || signing() {
 		return recordFollowed(op, ir.Invalid, nil, nil, args)
@@ -36,8 +36,8 @@ func record(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []stream.Ar
 	return r
 }
 
-// noValue stands for a nil *Tensor among operands: the engine refuses a value
-// that was never made.
+// noValue stands for a nil *Tensor among the operands: the engine refuses a value that was never
+// made.
 var noValue Tensor
 
 func arg(t *Tensor) stream.Arg {
@@ -47,8 +47,8 @@ func arg(t *Tensor) stream.Arg {
 	return stream.Arg{V: &t.v}
 }
 
-// seen is the operand t as it is now: recording tells whether Set has made it something
-// else since, and who looked at it looks again.
+// seen returns the operand t together with the value that it has now. If Set changes t before the
+// op is recorded, recording reports it, and the caller looks at t again.
 func seen(t *Tensor) stream.Arg {
 	a := arg(t)
 	a.Is = a.V.Now()
@@ -73,11 +73,11 @@ func ternary(op ir.Op, t, u, w *Tensor) *Tensor {
 	return r
 }
 
-// rightScalar is t op s, leftScalar s op t, with s in t's dtype.
+// rightScalar is t op s and leftScalar is s op t, with s in t's dtype.
 func rightScalar(op ir.Op, t *Tensor, s float64) *Tensor { return withScalar(op, t, s, 0) }
 func leftScalar(op ir.Op, s float64, t *Tensor) *Tensor  { return withScalar(op, t, s, 1) }
 
-// withScalar records op on t, which is operand at of two, and a number.
+// withScalar records op on a number and t, which is operand number at (0 or 1).
 func withScalar(op ir.Op, t *Tensor, s float64, at int) *Tensor {
 	for {
 		x := seen(t)
@@ -97,8 +97,8 @@ func unheld(op ir.Op, t *Tensor, s float64) *Tensor {
 	return failed(op.String(), dtypeErr("%v cannot hold the scalar %v", t.DType(), s), t)
 }
 
-// only refuses a first operand of another kind than ok says; use names the way out. One
-// that carries an error passes: recording hands its error on.
+// only refuses a first operand whose dtype ok rejects; use tells the caller what to do instead.
+// An operand that carries an error passes, because recording returns its error.
 func only(op ir.Op, ok func(DType) bool, use string, t *Tensor, more ...stream.Arg) *Tensor {
 	for {
 		x := seen(t)
@@ -114,7 +114,7 @@ func only(op ir.Op, ok func(DType) bool, use string, t *Tensor, more ...stream.A
 	}
 }
 
-// view records an op that only says where elements are found.
+// view records an op that only changes where elements are found.
 func view(op ir.Op, t *Tensor, shape ir.Shape, attr *ir.Attr) *Tensor {
 	args := [...]stream.Arg{arg(t)}
 	return record(op, ir.Invalid, shape, attr, args[:])

@@ -7,8 +7,9 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// What packages beside this one do with tensors; memory of Go is for host adapters, which
-// know when a program may write: see internal/handle.
+// init sets the hooks by which other packages of this module work with tensors. Only host
+// adapters may use memory of Go's heap, because they know when the program may write to it: see
+// internal/handle.
 func init() {
 	handle.Drop = func(t any) { done(t.(*Tensor)) }
 	handle.Shares = func(d any, dt ir.DType) bool { return d.(*Device).d.Shares(dt) }
@@ -51,7 +52,7 @@ func init() {
 	handle.Shared = func(t any) ([]byte, bool) { return stream.Shared(&t.(*Tensor).v) }
 }
 
-// beside is a place that was found from tensors.
+// beside is a place that was derived from tensors.
 type beside stream.Place
 
 func (b beside) place() (stream.Place, error) { return stream.Place(b), nil }

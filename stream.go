@@ -6,22 +6,21 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Stream is a sequence of ops on one device. It is safe for concurrent use,
-// and ops of one goroutine stay in order; with one goroutine per stream the
-// order of all of them is fixed, and so are the kernels that they become.
+// Stream is a sequence of ops on one device. It is safe for concurrent use, and the ops of one
+// goroutine stay in order. If only one goroutine uses a stream, the order of all its ops is
+// fixed, and so are the kernels that they become.
 //
-// An op's result belongs to the first operand's stream that is not the default
-// one, else to the default stream: what is computed from shared weights and a
-// request's data goes to the request's stream. Operands of other streams of
-// the device may be used at any time.
+// An op's result belongs to the stream of the first operand that is not on the default stream,
+// else to the default stream. A result of shared weights and a request's data therefore belongs
+// to the request's stream. Operands may belong to any streams of the device.
 type Stream struct {
 	s *stream.Stream
 }
 
-// made reports that a device made s: it is not nil and not the zero Stream.
+// made reports that a device made s, so that s is neither nil nor the zero Stream.
 func (s *Stream) made() bool { return s != nil && s.s != nil }
 
-// Device that the stream is on. Calls may return different pointers for one
+// Device returns the device that the stream is on. Calls may return different pointers for one
 // device.
 func (s *Stream) Device() *Device {
 	if !s.made() {
@@ -30,9 +29,8 @@ func (s *Stream) Device() *Device {
 	return &Device{s.s.Device()}
 }
 
-// Sync runs what was recorded and waits until it is done or ctx is, which may be
-// nil. It returns the first error of the stream that nobody has seen yet: one is
-// seen when reading a tensor, Err or Sync returned it.
+// Sync runs the recorded ops and waits until they are done, or until ctx is; ctx may be nil. It
+// returns the first error of the stream that no reader, Err or Sync has returned yet.
 func (s *Stream) Sync(ctx context.Context) error {
 	if !s.made() {
 		return errNilDevice
@@ -40,8 +38,8 @@ func (s *Stream) Sync(ctx context.Context) error {
 	return s.s.Sync(ctx)
 }
 
-// Err returns the first error of the stream that nobody has seen yet, once,
-// without running anything.
+// Err returns the first error of the stream that no reader, Err or Sync has returned yet. It runs
+// nothing.
 func (s *Stream) Err() error {
 	if !s.made() {
 		return errNilDevice
@@ -49,9 +47,8 @@ func (s *Stream) Err() error {
 	return s.s.Err()
 }
 
-// Close runs what was recorded and ends the stream; recording to it from then
-// on is ErrClosed. Its tensors stay readable. The default stream is closed
-// with its device.
+// Close runs the recorded ops and ends the stream. Recording to it is then ErrClosed; its tensors
+// stay readable. The default stream is closed with its device.
 func (s *Stream) Close() error {
 	if !s.made() {
 		return nil

@@ -7,24 +7,23 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Tensor is a handle of an n-dimensional array whose elements may not have
-// been computed yet. Ops return new tensors and never change their operands;
-// only [Tensor.Set] gives a handle another value. A Tensor is used by pointer
-// and must not be copied. All methods are safe for concurrent use.
+// Tensor is a handle of an n-dimensional array whose elements may not be computed yet. Ops return
+// new tensors and never change their operands. Only [Tensor.Set] gives a handle another value. A
+// Tensor is used by pointer and must not be copied. All methods are safe for concurrent use.
 //
-// A tensor may carry an error in place of a value: see the package
-// documentation. Methods on a nil *Tensor behave as if it carried one.
+// A tensor may carry an error in place of a value: see the package documentation. Methods on a
+// nil *Tensor behave as if it carried one.
 type Tensor struct {
 	v stream.Value
 }
 
-// made reports that an op made t: it is not nil and not the zero Tensor.
+// made reports that an op made t, so that t is neither nil nor the zero Tensor.
 func (t *Tensor) made() bool {
 	return t != nil && (t.v.Home() != nil || t.v.Err() != nil)
 }
 
-// DType is the type of the elements. It never waits. It is Invalid where the
-// tensor carries an error that left it unknown.
+// DType is the type of the elements. It never waits. It is Invalid if t carries an error that
+// left the dtype unknown.
 func (t *Tensor) DType() DType {
 	if t == nil {
 		return Invalid
@@ -32,9 +31,8 @@ func (t *Tensor) DType() DType {
 	return t.v.DType()
 }
 
-// Shape is a copy of the dimensions, outermost first; it is empty for a 0-d
-// tensor. It never waits. It is empty where the tensor carries an error that
-// left it unknown.
+// Shape is a copy of the dimensions, outermost first. It is empty for a 0-d tensor, and if t
+// carries an error that left the shape unknown. It never waits.
 func (t *Tensor) Shape() []int {
 	if t == nil {
 		return []int{}
@@ -45,8 +43,8 @@ func (t *Tensor) Shape() []int {
 // Rank is the number of dimensions, 0 to 8.
 func (t *Tensor) Rank() int { return len(t.shape()) }
 
-// Dim is the size of one dimension; negative ones count from the last. It is 0
-// for a dimension that is not there.
+// Dim is the size of dimension i; a negative i counts from the last dimension. It is 0 for a
+// dimension that does not exist.
 func (t *Tensor) Dim(i int) int {
 	s := t.shape()
 	if i < 0 {
@@ -68,8 +66,8 @@ func (t *Tensor) shape() ir.Shape {
 	return t.v.Shape()
 }
 
-// Err is the error that t carries, or nil. It does not run anything, so an
-// error that only running finds (memory, a lost device) may come later.
+// Err is the error that t carries, or nil. It runs nothing. Errors that only running finds, such
+// as a lack of memory or a lost device, may therefore come later.
 func (t *Tensor) Err() error {
 	if !t.made() {
 		return failure("err", errNilTensor)
@@ -77,9 +75,9 @@ func (t *Tensor) Err() error {
 	return t.v.Err()
 }
 
-// Stream is the stream that t belongs to, a place for tensors that should go
-// where t is. It is nil where t carries an error that left it unknown. Calls
-// may return different pointers for one stream.
+// Stream is the stream that t belongs to. Use it as the place of tensors that belong with t. It
+// is nil if t carries an error that left it unknown. Calls may return different pointers for one
+// stream.
 func (t *Tensor) Stream() *Stream {
 	if t == nil || t.v.Home() == nil {
 		return nil
@@ -87,9 +85,9 @@ func (t *Tensor) Stream() *Stream {
 	return &Stream{t.v.Home()}
 }
 
-// Eval runs what t needs and returns when its elements are in memory, or the
-// error t carries. Reading does the same by itself: Eval is for measuring and
-// for choosing the moment.
+// Eval computes t: it runs the ops that t needs and returns when t's elements are in memory. It
+// returns the error that t carries, if any. Reading t does the same, so Eval is only needed to
+// measure, or to choose the moment of the computation.
 func (t *Tensor) Eval() error {
 	if !t.made() {
 		return failure("eval", errNilTensor)
@@ -97,10 +95,9 @@ func (t *Tensor) Eval() error {
 	return stream.Flush(&t.v)
 }
 
-// EvalContext is [Tensor.Eval] for a caller who gives up when ctx is done, which may
-// be nil: it returns ctx's error then, at once, whatever the device is busy with.
-// What t needs goes on being computed, the stream stays usable, and t may be asked
-// for again.
+// EvalContext is [Tensor.Eval] with a limit: when ctx is done, it returns ctx's error at once,
+// even if the device is busy. A nil ctx sets no limit. The computation of t continues, the stream
+// stays usable, and a later call may wait for t again.
 func (t *Tensor) EvalContext(ctx context.Context) error {
 	if !t.made() {
 		return failure("eval", errNilTensor)
@@ -108,29 +105,27 @@ func (t *Tensor) EvalContext(ctx context.Context) error {
 	return stream.FlushContext(ctx, &t.v)
 }
 
-// Release says that this handle will not be used again, so that memory can be
-// reused at once instead of when Go's collector finds it. Any later use is
-// ErrReleased and names this line. Releasing twice is harmless.
+// Release says that the program will not use this handle again. The memory can then be reused at
+// once, without waiting for Go's collector. Any later use of the handle is ErrReleased, and that
+// error names the line of the Release. Releasing twice is harmless.
 //
-// Release is optional: a program that never calls it is right, but holds
-// memory longer. A [Scope] releases everything that was made in it.
+// Release is optional: a program that never calls it is correct, but holds memory longer. A
+// [Scope] releases all tensors that descend from it.
 func (t *Tensor) Release() {
 	if t.made() {
 		stream.Release(&t.v)
 	}
 }
 
-// Set gives the handle t the value of u and gives up t's old one:
-// weights.Set(weights.Sub(step)). Both have the value then, and it stays until each
-// has given it up: a loop that sets one handle again and again should release u, or be
-// in a [Scope], so that memory is reused at once. Tensors computed from t before
-// keep what they were computed from. The shapes and dtypes may differ. An
-// error that u carries is carried by t too.
+// Set gives the handle t the value of u and gives up t's old value:
+// weights.Set(weights.Sub(step)). Both handles then have the value, which lives until both have
+// given it up. A loop that sets one handle again and again should release u, or run in a [Scope],
+// so that memory is reused at once. Tensors that were computed from t before keep t's old value
+// as their operand. The shapes and dtypes may differ. If u carries an error, t carries it too.
 //
-// Others who use t meanwhile get its old value or the new one, never a mixture: each
-// call looks once at what t is, also those made of several ops, such as Softmax. Who
-// makes several calls on one value, or asks for t's shape first, does so on a handle of
-// his own, t.To(stream).
+// Other goroutines that use t meanwhile get its old value or the new one, never a mixture. Each
+// call looks at t's value once, even a call that is made of several ops, such as Softmax. For
+// several calls on one value, or to look at t's shape first, use a separate handle, t.To(stream).
 func (t *Tensor) Set(u *Tensor) {
 	if !t.made() {
 		return // nothing to carry the error: Err on t tells it
@@ -141,12 +136,12 @@ func (t *Tensor) Set(u *Tensor) {
 	stream.Set(&t.v, &u.v)
 }
 
-// To is t's value in another place: a handle that belongs to that stream or
-// scope, with the elements copied where the device differs. Shape and dtype are
-// t's; a dtype the device lacks is ErrUnsupported.
+// To returns a handle of t's value in another place: the stream or scope p. The elements are
+// copied if the device differs. Shape and dtype are t's. A dtype that the device lacks is
+// ErrUnsupported.
 //
-// To(scope) makes a handle that the scope owns, so that what is computed from
-// it is released with the scope.
+// To(scope) makes a handle that the scope owns, so that the scope releases what is computed from
+// it.
 func (t *Tensor) To(p Place) *Tensor {
 	if !t.made() {
 		return failed("to", errNilTensor, t)
@@ -164,9 +159,9 @@ func (t *Tensor) To(p Place) *Tensor {
 	return r
 }
 
-// Explain says how t is computed: the segment that it is part of, its kernels
-// with their source, which pairs of kernels are not one and why. It runs what
-// is pending. For a tensor that carries an error it is the error's text.
+// Explain describes how t is computed: the segment of ops that t belongs to, its kernels with
+// their source, and why pairs of kernels were not fused. It runs pending ops. For a tensor that
+// carries an error it returns the error's text.
 func (t *Tensor) Explain() string {
 	if !t.made() {
 		return failure("explain", errNilTensor).Error()

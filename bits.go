@@ -8,13 +8,13 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Bitcast sees the bits of elements as elements of another dtype. Where that is
-// of another width the last dimension makes up for it, the low bits first:
-// narrower elements are a new last dimension, as many as one of t's holds, and
-// for a wider dtype the last dimension must be as many as one of those holds,
-// and is gone (else ErrShape, as are more than 8 dimensions). Numbers only, else
-// ErrDType, and what the device has, else ErrUnsupported. A NaN has the bits
-// of the quiet one without a sign, whatever made it.
+// Bitcast reads the bits of t's elements as elements of dtype dt: PyTorch's view(dtype), NumPy's
+// ndarray.view. If dt is narrower, the result has a new last dimension with the narrower elements
+// of each element, low bits first. If dt is wider, the last dimension of t must have as many
+// elements as one wider element holds (else ErrShape), and the result does not have that
+// dimension. A result of more than 8 dimensions is ErrShape. Both dtypes must be numbers, else
+// ErrDType, and dtypes of the device, else ErrUnsupported. Every NaN has the bits of the quiet
+// NaN without a sign.
 func (t *Tensor) Bitcast(dt DType) *Tensor {
 	const name = "bitcast"
 	h := hold(name, &t)
@@ -48,12 +48,12 @@ func (t *Tensor) reinterpret(dt DType) *Tensor {
 	return record(ir.Reinterpret, dt, nil, nil, args[:])
 }
 
-// natural is the unsigned integer of a dtype's width.
+// natural returns the unsigned integer dtype of dt's width.
 func natural(dt DType) DType { return unsigned[dt.Bits()] }
 
 var unsigned = map[int]DType{8: Uint8, 16: Uint16, 32: Uint32, 64: Uint64}
 
-// narrower takes elements apart by shifts.
+// narrower splits elements by shifts.
 func (t *Tensor) narrower(dt DType) *Tensor {
 	n, shape := t.DType().Bits()/dt.Bits(), t.shape()
 	whole := t.reinterpret(natural(t.DType()))
@@ -67,7 +67,7 @@ func (t *Tensor) narrower(dt DType) *Tensor {
 	return r
 }
 
-// wider adds elements, shifted apart, of the last dimension.
+// wider joins the elements of the last dimension by shifts and ors.
 func (t *Tensor) wider(dt DType) *Tensor {
 	n := dt.Bits() / t.DType().Bits()
 	part := t.reinterpret(natural(t.DType()))
@@ -92,11 +92,11 @@ func (t *Tensor) wider(dt DType) *Tensor {
 	return r
 }
 
-// Philox gives random bits: those of Philox4x32-10 (Salmon, Moraes, Dror and
-// Shaw, 2011) for the counter t, whose high half is high, under a key. Of the
-// block's four words it is the first one, or the first two, low word first; the
-// words of a counter and a key that the dtype has no bits for are 0. The three
-// are Uint32 or Uint64, which the result is too (else ErrDType), and broadcast as
-// in NumPy (else ErrShape). Counting is up to the caller: equal operands give
-// equal bits, on every device.
+// Philox gives random bits: the output of Philox4x32-10 (Salmon, Moraes, Dror and Shaw, 2011) for
+// a counter, with t as its low half and high as its high half, under a key. The result is the
+// first of the block's four words for Uint32, and the first two, low word first, for Uint64.
+// Words of the counter and of the key that the dtype has no bits for are 0. The three operands
+// have one dtype, Uint32 or Uint64, which is also the result's (else ErrDType). They broadcast as
+// in NumPy (else ErrShape). Equal operands give equal bits on every device, so the caller must
+// change the counter.
 func (t *Tensor) Philox(high, key *Tensor) *Tensor { return ternary(ir.Philox, t, high, key) }

@@ -8,10 +8,9 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Equal reads two tensors and reports the same dtype, shape and elements, bit
-// for bit except that any NaN equals any NaN; -0 is not +0. It is made for
-// tests; the op that compares elements is [Tensor.Eq]. The error is the first
-// that a or b carries.
+// Equal reads two tensors and reports whether they have the same dtype, shape and elements, bit
+// for bit: -0 is not +0, but any NaN equals any NaN. It is meant for tests; the op that compares
+// elements is [Tensor.Eq]. The error is the first that a or b carries.
 func Equal(a, b *Tensor) (bool, error) {
 	a, b = still(a), still(b)
 	defer done(a, b)
@@ -24,10 +23,10 @@ func Equal(a, b *Tensor) (bool, error) {
 	return everywhere(a, b, func(uint64, uint64) bool { return false })
 }
 
-// AllClose reads two tensors and reports |a-b| <= atol + rtol*|b| for all
-// elements, computed in float64 (exactly for integers of up to 53 bits).
-// Infinities are close to themselves, a NaN to any NaN; bools must be equal.
-// Different shapes are ErrShape, different dtypes ErrDType.
+// AllClose reads two tensors and reports whether |a-b| <= atol + rtol*|b| for all elements:
+// NumPy's and PyTorch's allclose. It computes in float64, which is exact for integers of up to 53
+// bits. An infinity is close to itself and a NaN to any NaN; bools must be equal. Different
+// shapes are ErrShape, different dtypes ErrDType.
 func AllClose(a, b *Tensor, rtol, atol float64) (bool, error) {
 	a, b = still(a), still(b)
 	defer done(a, b)
@@ -46,7 +45,7 @@ func AllClose(a, b *Tensor, rtol, atol float64) (bool, error) {
 	})
 }
 
-// number is an element as a float64, rounded where that does not hold it.
+// number returns an element as a float64, rounded if float64 cannot hold it.
 func number(dt DType, bits uint64) float64 {
 	switch {
 	case dt.IsFloat():
@@ -74,9 +73,8 @@ func bothReadable(a, b *Tensor) error {
 	return nil
 }
 
-// everywhere reads both and compares element by element: those that are the
-// same, and those that are alike. Tensors that were read alike are the common
-// case, and comparing bytes finds it fast.
+// everywhere reads both tensors and reports whether all elements are the same value or alike.
+// Equal tensors usually have equal bytes, so it compares bytes first, which is fast.
 func everywhere(a, b *Tensor, alike func(x, y uint64) bool) (bool, error) {
 	x, err := dense(a)
 	if err != nil {
@@ -97,7 +95,7 @@ func everywhere(a, b *Tensor, alike func(x, y uint64) bool) (bool, error) {
 	return true, nil
 }
 
-// dense reads a tensor as memory.
+// dense reads a tensor into host memory.
 func dense(t *Tensor) (ir.Dense, error) {
 	n := t.Len()
 	if err := checkHost(t, t.DType(), n); err != nil {

@@ -5,21 +5,20 @@ import (
 	"slices"
 )
 
-// ConvOptions say how a convolution moves. The zero value is stride 1, no
-// padding, no dilation, one group. Lists have an element per spatial dimension,
-// or none.
+// ConvOptions are a convolution's options. The zero value means stride 1, no padding, no dilation
+// and one group. Each list has one element per spatial dimension, or is empty.
 type ConvOptions struct {
 	Stride   []int
 	Dilation []int
-	Padding  [][2]int // elements of 0 put before and after
+	Padding  [][2]int // zeros added before and after
 	Groups   int
-	// OutputPadding adds elements behind those of a transposed convolution; for
-	// others it is ErrShape.
+	// OutputPadding adds elements at the end of a transposed convolution's result. For other
+	// convolutions it is ErrShape.
 	OutputPadding []int
 }
 
-// reach is how far the last element of a window is from its first; false where
-// no int holds it.
+// reach returns the distance from the first element of a window to its last; false if no int can
+// hold it.
 func (w Window) reach() (int, bool) {
 	if w.Size > 1 && w.Dilation > math.MaxInt/(w.Size-1) {
 		return 0, false
@@ -27,17 +26,16 @@ func (w Window) reach() (int, bool) {
 	return (w.Size - 1) * w.Dilation, true
 }
 
-// Conv convolves t, of shape (batch, channels, spatial…) with one to three spatial
-// dimensions, with kernels of shape (outputs, channels/groups, size…): a
-// correlation, as in every library of neural networks. The result is (batch,
-// outputs, positions…). Both have one dtype of numbers, which is the result's
-// (else ErrDType). Shapes that do not fit, options of another length, kernels
-// larger than the padded input and groups that do not divide channels and
-// outputs are ErrShape.
+// Conv convolves t with kernels, as PyTorch's conv1d, conv2d and conv3d do; like those it is a
+// correlation. t has shape (batch, channels, spatial…), with one to three spatial dimensions, and
+// kernels has shape (outputs, channels/groups, size…). The result has shape (batch, outputs,
+// positions…). Both operands have one dtype of numbers, which is the result's too (else
+// ErrDType). Shapes that do not fit, options of the wrong length, kernels larger than the padded
+// input, and groups that do not divide channels and outputs are ErrShape.
 //
-// It is a contraction over windows: nothing is unfolded in memory, what comes
-// after it fuses as after [Tensor.MatMul], and the bits of an image do not
-// depend on its batch.
+// Conv is a contraction over windows. It never copies the windows into memory, and ops on its
+// result fuse with it as with [Tensor.MatMul]. The bits of an image's result do not depend on its
+// batch.
 func (t *Tensor) Conv(kernels *Tensor, opt ConvOptions) *Tensor {
 	const name = "conv"
 	if t.Rank() == 5 {
@@ -58,9 +56,9 @@ func (t *Tensor) Conv(kernels *Tensor, opt ConvOptions) *Tensor {
 	return conv(name, t, kernels, ws, groups)
 }
 
-// conv3 is a convolution along three dimensions, as one along the last two: windows along the
-// first are images of a batch, and their places channels. Gradients are those of the two
-// steps.
+// conv3 computes a convolution along three dimensions as one along the last two. It takes each
+// window along the first dimension as an image of the batch, and the places in the window as
+// channels. Gradients are those of these steps.
 func (t *Tensor) conv3(name string, kernels *Tensor, opt ConvOptions) *Tensor {
 	h := hold(name, &t, &kernels)
 	defer h.end()
@@ -90,16 +88,16 @@ func (t *Tensor) conv3(name string, kernels *Tensor, opt ConvOptions) *Tensor {
 	return r
 }
 
-// Conv1d is [Tensor.Conv] of x, which has one spatial dimension (else ErrShape): PyTorch's
-// conv1d without a bias.
+// Conv1d is [Tensor.Conv] of an x with one spatial dimension (else ErrShape): PyTorch's conv1d
+// without a bias.
 func Conv1d(x, kernels *Tensor, opt ConvOptions) *Tensor { return convOf("conv1d", 3, x, kernels, opt) }
 
-// Conv2d is [Tensor.Conv] of images, which have two spatial dimensions (else ErrShape):
-// PyTorch's conv2d without a bias.
+// Conv2d is [Tensor.Conv] of images, with two spatial dimensions (else ErrShape): PyTorch's
+// conv2d without a bias.
 func Conv2d(x, kernels *Tensor, opt ConvOptions) *Tensor { return convOf("conv2d", 4, x, kernels, opt) }
 
-// Conv3d is [Tensor.Conv] of volumes, which have three spatial dimensions (else ErrShape):
-// PyTorch's conv3d without a bias.
+// Conv3d is [Tensor.Conv] of volumes, with three spatial dimensions (else ErrShape): PyTorch's
+// conv3d without a bias.
 func Conv3d(x, kernels *Tensor, opt ConvOptions) *Tensor { return convOf("conv3d", 5, x, kernels, opt) }
 
 func convOf(name string, rank int, x, kernels *Tensor, opt ConvOptions) *Tensor {
@@ -114,8 +112,8 @@ func convOf(name string, rank int, x, kernels *Tensor, opt ConvOptions) *Tensor 
 	return x.Conv(kernels, opt)
 }
 
-// convWindows checks the operands of a convolution. in is the axis of kernels
-// that belongs to t's channels, most the number of spatial dimensions that may be.
+// convWindows checks the operands of a convolution and returns its windows and groups. in is the
+// axis of kernels for t's channels; most is the largest number of spatial dimensions.
 func (t *Tensor) convWindows(kernels *Tensor, opt ConvOptions, in, most int) ([]Window, int, error) {
 	x, k := t.shape(), kernels.shape()
 	groups := max(opt.Groups, 1)
@@ -165,8 +163,7 @@ func (t *Tensor) convWindows(kernels *Tensor, opt ConvOptions, in, most int) ([]
 	return ws, groups, nil
 }
 
-// conv contracts windows of x with kernels: all dimensions get a label, and
-// there are eight at most.
+// conv contracts windows of x with kernels. Each dimension gets a label; there are at most eight.
 func conv(name string, x, kernels *Tensor, ws []Window, groups int) *Tensor {
 	const batch, group, channel, output, position, place = 0, 1, 2, 3, 10, 20
 	in, k := x.shape(), kernels.shape()

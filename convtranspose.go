@@ -2,18 +2,17 @@ package millrace
 
 import "slices"
 
-// ConvTranspose is the transposed convolution, the gradient of [Tensor.Conv]
-// with respect to its input: t is (batch, channels, spatial…) with one to three
-// spatial dimensions, kernels are
-// (channels, outputs/groups, size…), and stride, padding and dilation are those
-// of the convolution that it undoes. Along each dimension of n elements there
-// are (n-1)·stride + (size-1)·dilation + 1 less the padding, plus the output
-// padding; none left is ErrShape, as is a dimension of no elements. Otherwise as
-// [Tensor.Conv].
+// ConvTranspose is the transposed convolution, the gradient of [Tensor.Conv] with respect to its
+// input: PyTorch's conv_transpose1d, 2d and 3d without a bias. t has shape (batch, channels,
+// spatial…), with one to three spatial dimensions, and kernels has shape (channels,
+// outputs/groups, size…). Stride, padding and dilation are those of the forward convolution. A
+// dimension of n elements becomes one of (n-1)·stride + (size-1)·dilation + 1 elements, less the
+// padding, plus the output padding. A result without elements is ErrShape, and so is an input
+// dimension of 0. Dtypes and other errors are those of [Tensor.Conv].
 //
-// A stride costs no multiplications by zeros: elements of the result that are
-// stride apart meet the same places of the kernels, and are one convolution by
-// these places alone. Of three dimensions the first one's parts are put together by a copy.
+// A stride costs no multiplications by zeros. Result elements that are stride apart use the same
+// places of the kernels, so one convolution with only these places computes them. With three
+// spatial dimensions, a copy joins these parts along the first one.
 func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
 	const name = "convtranspose"
 	if t.Rank() == 5 {
@@ -39,8 +38,8 @@ func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
 	return b.result()
 }
 
-// convTransposed checks the operands of a transposed convolution. out are the sizes of
-// the result's spatial dimensions.
+// convTransposed checks the operands of a transposed convolution. out has the sizes of the
+// result's spatial dimensions.
 func (t *Tensor) convTransposed(kernels *Tensor, opt ConvOptions) (ws []Window, out []int, groups int, err error) {
 	ws, groups, err = t.convWindows(kernels, opt, 0, 3)
 	if err != nil {
@@ -62,32 +61,32 @@ func (t *Tensor) convTransposed(kernels *Tensor, opt ConvOptions) (ws []Window, 
 	return ws, out, groups, nil
 }
 
-// backAxis is one dimension of a transposed convolution. Element q of the
-// result is the sum over places p of the kernel of element (q+before-p·dilation)
-// / stride of the input, where that is whole: which places those are depends on
-// q modulo the stride, its residue, only.
+// backAxis is one dimension of a transposed convolution. Element q of the result is the sum, over
+// places p of the kernel, of the kernel's element at p times the input's element
+// (q+before-p·dilation)/stride, if that is whole. The places depend only on q modulo the stride,
+// its residue.
 type backAxis struct {
 	in, out int // elements of the input and of the result
 	stride  int
-	each    int        // results of a residue
-	parts   []backPart // of each residue, in order; of the only one that has places where lone
+	each    int        // result elements per residue
+	parts   []backPart // one per residue, in order; if lone, only the residue that has places
 	lone    bool
-	// joint: all residues have as many places and meet the same elements. They
-	// are outputs of one convolution, and the result begins skip elements
-	// behind the first one. parts is the first one.
+	// joint: all residues have equally many places and use the same input elements. One
+	// convolution computes them as its outputs, parts has only the first residue's part, and the
+	// result starts skip elements after the first one.
 	joint bool
 	skip  int
 }
 
-// backPart is a residue: places first, first+step, … of the kernel, count of
-// them, met by element i+shift of the input, and each further one by an element
-// that is dilation before.
+// backPart is one residue. It has count places of the kernel: first, first+step, … Result i
+// multiplies the first place by input element i+shift, and each further place by an element that
+// is dilation earlier.
 type backPart struct {
 	residue, first, step, count, shift, dilation int
 }
 
-// backAxisOf plans a dimension: window w is the convolution's, whose input,
-// the result, has out elements.
+// backAxisOf plans a dimension. w is the window of the forward convolution, whose input, the
+// result here, has out elements.
 func backAxisOf(w Window, in, out int) backAxis {
 	a := backAxis{in: in, out: out, stride: w.Stride}
 	if w.Dilation == 1 && w.Size%w.Stride == 0 && (w.Before%w.Stride == 0 || w.Stride > maxParts) {
@@ -108,7 +107,7 @@ func backAxisOf(w Window, in, out int) backAxis {
 	return a
 }
 
-// residues are the parts of each residue, in order.
+// residues returns the part of each residue, in order.
 func residues(w Window, out int) []backPart {
 	common := gcd(w.Stride, w.Dilation)
 	var parts []backPart
@@ -126,8 +125,8 @@ func residues(w Window, out int) []backPart {
 	return parts
 }
 
-// maxParts is the stride up to which residues that meet different elements are
-// convolutions of their own.
+// maxParts is the largest stride for which residues that use different elements become separate
+// convolutions.
 const maxParts = 4
 
 func gcd(a, b int) int {
@@ -137,28 +136,28 @@ func gcd(a, b int) int {
 	return a
 }
 
-// split reports residues that are apart: results that have to be interleaved.
+// split reports that the residues are stored apart, so the result must interleave them.
 func (a *backAxis) split() bool { return a.joint || len(a.parts) > 1 }
 
-// pad is what a part needs of the input's surroundings; negative where it does
-// not need all of the input.
+// pad returns the padding of the input that part p needs. It is negative if the part does not use
+// all of the input.
 func (a *backAxis) pad(p backPart) Padding {
 	lead := (p.count-1)*p.dilation - p.shift
 	return Padding{Before: lead, After: a.each + (p.count-1)*p.dilation - lead - a.in}
 }
 
-// backward makes a transposed convolution.
+// backward computes a transposed convolution.
 type backward struct {
 	name       string
 	t, kernels *Tensor
 	groups     int
 	axes       []backAxis
-	pads       []Padding // of the input, for all parts
-	around     *Tensor   // the input with them
+	pads       []Padding // of the input, enough for all parts
+	around     *Tensor   // the input with these pads
 }
 
-// result has the parts one after another, reads them interleaved, and puts
-// zeros where no place of a kernel falls.
+// result computes the parts one after another, interleaves them, and writes zeros where no place
+// of a kernel applies.
 func (b *backward) result() *Tensor {
 	in, per := b.t.shape(), b.kernels.shape()[1]
 	var list []*Tensor
@@ -245,7 +244,7 @@ func (b *backward) result() *Tensor {
 	return r
 }
 
-// surround pads the input once for all parts.
+// surround pads the input once, enough for all parts.
 func (b *backward) surround() {
 	b.pads, b.around = make([]Padding, len(b.axes)+2), b.t
 	padding := false
@@ -269,14 +268,14 @@ func (b *backward) surround() {
 	}
 }
 
-// part convolves the input with the places of the kernels that some residues
-// meet. Where there are none it is zeros.
+// part convolves the input with the places of the kernels for one choice of residues. If there
+// are no such places, it returns zeros.
 func (b *backward) part(at []int) *Tensor {
 	x, k := b.t.shape(), b.kernels.shape()
 	channels := x[1] / b.groups
 	ws, own, all := make([]Window, len(at)), make([]Range, len(x)), true
 	apart, places := []int{b.groups, channels, k[1]}, make([]Range, 3)
-	outputs, spatial := []int{0}, []int{2, 1} // the dims of places that become one of the kernels'
+	outputs, spatial := []int{0}, []int{2, 1} // the dims of places that are merged into one dim of the kernels
 	rows, empty := b.groups*k[1], false
 	shape := []int{x[0], 0}
 	for i := range at {

@@ -1,9 +1,9 @@
 package millrace
 
-// convTranspose3 is a transposed convolution along three dimensions, as some along the
-// last two: of the first dimension, results of one residue of its stride (see [backAxis])
-// are images of a batch, and the places of the kernels that they meet are channels.
-// Gradients are those of the steps.
+// convTranspose3 computes a transposed convolution along three dimensions as several along the
+// last two. Along the first dimension, it takes the results of one residue of the stride (see
+// [backAxis]) as images of a batch, and the kernels' places for that residue as channels.
+// Gradients are those of these steps.
 func (t *Tensor) convTranspose3(name string, kernels *Tensor, opt ConvOptions) *Tensor {
 	h := hold(name, &t, &kernels)
 	defer h.end()
@@ -23,12 +23,12 @@ func (t *Tensor) convTranspose3(name string, kernels *Tensor, opt ConvOptions) *
 	if len(opt.OutputPadding) > 0 {
 		plane.OutputPadding = opt.OutputPadding[1:]
 	}
-	// All residues have as many results; the last ones may be beyond the end.
+	// All residues get the same number of results; the last results may be beyond the end.
 	a := backAxis{in: t.shape()[2], each: (out[0]-1)/ws[0].Stride + 1}
 	shape := []int{t.shape()[0], a.each, groups * kernels.shape()[1], out[1], out[2]}
 	var parts []*Tensor
 	for _, p := range residues(ws[0], out[0]) {
-		if p.count == 0 { // no place of the kernels falls there
+		if p.count == 0 { // no place of the kernels applies here
 			parts = append(parts, FullOn(t.Stream(), t.DType(), 0, shape...))
 			continue
 		}
@@ -43,8 +43,8 @@ func (t *Tensor) convTranspose3(name string, kernels *Tensor, opt ConvOptions) *
 	return r
 }
 
-// depthPart is the results of one residue, of that shape. Windows of the input go forwards, and
-// so the kernels' places backwards.
+// depthPart computes the results of one residue, in the given shape. The input's windows run
+// forwards, so the kernels' places run backwards.
 func (t *Tensor) depthPart(kernels *Tensor, plane ConvOptions, around Padding, p backPart, shape []int) *Tensor {
 	x, k := t.shape(), kernels.shape()
 	wide := t.Pad(0, around, Padding{}, Padding{})

@@ -7,11 +7,10 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Eye makes a matrix of n rows with 1, or true, on its main diagonal and 0
-// elsewhere: NumPy's and PyTorch's eye. It has as many columns as rows, or as many as
-// given. Other diagonals are made by [Tensor.Diag]. A dtype that is none of
-// tensors is ErrDType; a negative number, or more than one number of columns, is
-// ErrShape.
+// Eye makes a matrix of n rows with 1, or true, on its main diagonal and 0, or false, elsewhere:
+// NumPy's and PyTorch's eye. It has n columns, or as many as given. [Tensor.Diag] makes other
+// diagonals. A dtype that tensors cannot have is ErrDType. A negative number, or more than one
+// number of columns, is ErrShape.
 func Eye(dt DType, n int, columns ...int) *Tensor { return eye(anywhere{}, dt, n, columns) }
 
 // EyeOn is [Eye] in a place.
@@ -48,11 +47,11 @@ func eye(p Place, dt DType, n int, columns []int) *Tensor {
 	return r
 }
 
-// Diag makes of a vector a square matrix with the vector on diagonal k, and 0
-// or false elsewhere. Of a matrix it is diagonal k, a view; of a tensor of more dimensions
-// those of its last two. It is NumPy's and PyTorch's diag. Diagonal 0 is the main
-// one, positive ones are above it; one that the matrix has not is empty. The
-// dtype is t's, any. A rank of 0, and a result that cannot be, are ErrShape.
+// Diag turns a vector into a square matrix with the vector on diagonal k and 0, or false,
+// elsewhere: NumPy's and PyTorch's diag. For a matrix it returns diagonal k, as a view; for a
+// tensor of more dimensions, the diagonals of its last two. Diagonal 0 is the main one, and
+// positive ones are above it. A diagonal outside of the matrix is empty. The dtype is t's, and
+// may be any. A rank of 0, or a result that is too large, is ErrShape.
 func (t *Tensor) Diag(k int) *Tensor {
 	const name = "diag"
 	h := hold(name, &t)
@@ -69,8 +68,8 @@ func (t *Tensor) Diag(k int) *Tensor {
 	return t.diagonalView(k)
 }
 
-// onDiagonal spreads a vector over the elements of a matrix in row-major order, in
-// which the elements of a diagonal are a row and one element apart.
+// onDiagonal writes a vector into a matrix of zeros. In row-major order, the elements of a
+// diagonal are a row and one element apart.
 func (t *Tensor) onDiagonal(name string, k int) *Tensor {
 	n := t.Len()
 	size, ok := n, k > -math.MaxInt && abs(k) <= math.MaxInt-n
@@ -97,7 +96,7 @@ func (t *Tensor) onDiagonal(name string, k int) *Tensor {
 	return r
 }
 
-// diagonalView is diagonal k of the last two dimensions.
+// diagonalView returns diagonal k of the last two dimensions, as a view.
 func (t *Tensor) diagonalView(k int) *Tensor {
 	in := t.shape()
 	m, n := in[len(in)-2], in[len(in)-1]
@@ -117,10 +116,10 @@ func (t *Tensor) diagonalView(k int) *Tensor {
 	return r
 }
 
-// Trace is the sum of the main diagonal of a matrix, or of each that the last two
-// dimensions are, which are removed: NumPy's and PyTorch's trace of a matrix.
-// Numbers only, else ErrDType; the dtype is t's, and integers wrap. A rank below
-// 2 is ErrShape.
+// Trace sums the main diagonal of a matrix: NumPy's and PyTorch's trace. For a tensor of more
+// dimensions it does so for each matrix of the last two dimensions, which it removes. The dtype
+// is t's, which must be one of numbers (else ErrDType); integers wrap around. A rank below 2 is
+// ErrShape.
 func (t *Tensor) Trace() *Tensor {
 	const name = "trace"
 	h := hold(name, &t)
@@ -140,9 +139,9 @@ func (t *Tensor) Trace() *Tensor {
 	return r
 }
 
-// Outer is the product of each element of t with each of u, both vectors: a matrix
-// with a row for each element of t. It is NumPy's and PyTorch's outer. Dtypes are as
-// for [Tensor.Mul]; another rank than 1 is ErrShape.
+// Outer multiplies each element of vector t by each element of vector u, and gives a matrix with
+// a row for each element of t: NumPy's and PyTorch's outer. Dtypes are as for [Tensor.Mul].
+// Another rank than 1 is ErrShape.
 func Outer(t, u *Tensor) *Tensor {
 	const name = "outer"
 	h := hold(name, &t, &u)

@@ -8,20 +8,21 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Einsum is Einstein's summation over tensors, as NumPy's einsum:
-// "ij,jk->ik" is the matrix product, "bij,bkj->bik" a batch of products with the
-// second operand transposed, "ii->i" the diagonal, "ij->" the sum. Each letter
-// names a dimension, of one size wherever it stands (1 broadcasts); an ellipsis
-// stands for any number of dimensions, which broadcast from their last. What is
-// missing behind the arrow, an ellipsis too, is summed over. Without an arrow the result has the letters that occur
-// once, in alphabetical order, behind the ellipsis.
+// Einsum computes Einstein's summation over tensors, as NumPy's einsum: "ij,jk->ik" is the matrix
+// product, "bij,bkj->bik" a batch of products with the second operand transposed, "ii->i" the
+// diagonal, "ij->" the sum. Each letter names a dimension, which has one size in all operands (a
+// size of 1 broadcasts). An ellipsis stands for any number of dimensions, which broadcast from
+// their last. Dimensions that are not named after the arrow are summed over, those of an ellipsis
+// too. Without an arrow, the result has the dimensions of the ellipsis, then the letters that
+// occur once, in alphabetical order.
 //
-// A specification that does not parse or does not fit the shapes is ErrShape.
-// Dtypes are as for [Tensor.MatMul]; sums of one operand are those of
-// [Tensor.Sum], products summed over are contractions. Of more than two operands that pair is
-// contracted first, and again among what is left, whose result is smallest beside its
-// operands; a result in between of more than 8 dimensions is not made, and where there
-// is no other way it is ErrShape.
+// A specification that does not parse or does not fit the shapes is ErrShape. Dtypes are as for
+// [Tensor.MatMul]. Sums over one operand are those of [Tensor.Sum]; sums over products are
+// contractions.
+//
+// With more than two operands, Einsum contracts two at a time. It chooses the pair whose result
+// is smallest compared with its operands. It does not form intermediate results of more than 8
+// dimensions; if it cannot avoid them, the error is ErrShape.
 func Einsum(spec string, operands ...*Tensor) *Tensor {
 	const name = "einsum"
 	if len(operands) == 0 {
@@ -71,7 +72,7 @@ func greedySum(name, spec string, operands []*Tensor, in [][]int, out []int) *Te
 	size := map[int]int{}
 	for i, ls := range in {
 		for d, l := range ls {
-			if n := operands[i].shape()[d]; size[l] < 2 || n == 0 { // 1 gives way to others
+			if n := operands[i].shape()[d]; size[l] < 2 || n == 0 { // a size of 1 broadcasts to the others
 				size[l] = n
 			}
 		}
@@ -110,7 +111,7 @@ func greedySum(name, spec string, operands []*Tensor, in [][]int, out []int) *Te
 	return labelledSum(name, operands, in, out)
 }
 
-// keptLabels are those of operands i and j that the result or another operand has.
+// keptLabels returns the labels of operands i and j that the result or another operand has.
 func keptLabels(in [][]int, i, j int, out []int) []int {
 	ls := []int{}
 	for _, l := range slices.Concat(in[i], in[j]) {
@@ -125,13 +126,13 @@ func keptLabels(in [][]int, i, j int, out []int) []int {
 	return ls
 }
 
-// labelledSum is Einsum of handles that nobody else has, given labels of their dims, none of
-// them twice, and of the result's. It changes the lists.
+// labelledSum is Einsum on labels: those of each operand's dims, which are distinct, and those of
+// the result. The operands are handles that only the caller has. It changes the lists.
 func labelledSum(name string, operands []*Tensor, in [][]int, out []int) *Tensor {
 	var temps []*Tensor
 	defer func() { done(temps...) }()
 	for i := range operands {
-		// What only one operand has and the result has not is summed there.
+		// A label that only this operand has, and not the result, is summed first.
 		var other []int
 		if len(in) == 2 {
 			other = in[1-i]
@@ -170,8 +171,8 @@ func labelledSum(name string, operands []*Tensor, in [][]int, out []int) *Tensor
 	return contract(name, operands[0], in[0], operands[1], in[1], out, sum)
 }
 
-// parseEinsum turns a specification into labels: a letter is its code, and the
-// dimensions of an ellipsis are negative, counted from its last.
+// parseEinsum turns a specification into labels. A letter's label is its code. The dimensions of
+// an ellipsis have negative labels, counted from its last.
 func parseEinsum(spec string, operands []*Tensor) (in [][]int, out []int, err error) {
 	left, right, arrow := strings.Cut(strings.ReplaceAll(spec, " ", ""), "->")
 	terms := strings.Split(left, ",")
@@ -241,9 +242,8 @@ func letters(s string) ([]int, error) {
 	return ls, nil
 }
 
-// diagonal views the first two dimensions of t that have one label as their
-// diagonal, in the last place; false where there are none. It is nil where
-// their sizes differ.
+// diagonal replaces the first two dimensions of t that have the same label by their diagonal, as
+// the last dimension. It returns false if no label occurs twice, and nil if the two sizes differ.
 func diagonal(t *Tensor, labels []int) (*Tensor, []int, bool) {
 	for i, l := range labels {
 		j := slices.Index(labels[:i], l)

@@ -34,7 +34,7 @@ const (
 	Float64  DType = ir.Float64
 )
 
-// dtypeOf is the dtype that holds a T.
+// dtypeOf returns the dtype that holds a T.
 func dtypeOf[T Element]() DType {
 	var z T
 	switch any(z).(type) {
@@ -67,8 +67,8 @@ func dtypeOf[T Element]() DType {
 	}
 }
 
-// bytesOf is the memory of a slice. Bool is one byte, 0 or 1, in Go as on a
-// CPU device, so every Element may be seen so.
+// bytesOf returns the memory of a slice. A bool is one byte, 0 or 1, in Go as on a CPU device, so
+// this works for every Element.
 func bytesOf[T Element](s []T) []byte {
 	if len(s) == 0 {
 		return nil
@@ -76,9 +76,9 @@ func bytesOf[T Element](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// scalarBits is the value of s in a dtype, as the bits the engine keeps. A
-// float dtype rounds to nearest; every other one must hold s exactly. For the
-// unknown dtype of a tensor that carries an error any s will do.
+// scalarBits returns the value of s in a dtype, as the bits that the engine stores. A float dtype
+// rounds to nearest; every other dtype must hold s exactly. For the unknown dtype of a tensor
+// that carries an error, any s is accepted.
 func scalarBits(dt DType, s float64) (bits uint64, ok bool) {
 	switch {
 	case dt.IsFloat():
@@ -88,8 +88,8 @@ func scalarBits(dt DType, s float64) (bits uint64, ok bool) {
 	case !dt.IsInt():
 		return 0, dt == Invalid
 	}
-	// One above the range is a power of two, which a float64 holds where it may
-	// not hold the greatest number.
+	// The first number above the range is a power of two, so float64 holds it exactly. It may not
+	// hold the greatest number of the range.
 	lo, above := 0.0, math.Ldexp(1, dt.Bits())
 	if dt.IsSigned() {
 		above /= 2

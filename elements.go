@@ -6,8 +6,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Elements runs what t needs and gives its elements in row-major order, each with its index, a number
-// for each dimension, which is the same slice all the time. Errors are those of [Values].
+// Elements runs the ops that t needs and returns its elements in row-major order, each with its
+// index: one number per dimension, in a slice that every step reuses. Errors are those of
+// [Values].
 //
 //	for at, x := range elements { … }
 func Elements[T Element](t *Tensor) (iter.Seq2[[]int, T], error) {
@@ -38,9 +39,10 @@ func Elements[T Element](t *Tensor) (iter.Seq2[[]int, T], error) {
 	}, nil
 }
 
-// Along gives the slices of t along an axis, from the first to the last, with their numbers:
-// views without that axis, as t.Slice gives them. Negative axes count from the last. Of a
-// tensor that carries an error, or has no such axis (ErrShape), it gives one tensor that carries it.
+// Along returns the slices of t along an axis, from the first to the last, with their numbers.
+// Each is a view without that axis, as t.Slice gives it. A negative axis counts from the last. If
+// t carries an error, or has no such axis (ErrShape), Along returns one tensor that carries the
+// error.
 //
 //	for i, row := range x.Along(0) { … }
 func (t *Tensor) Along(axis int) iter.Seq2[int, *Tensor] {

@@ -2,39 +2,43 @@ package millrace
 
 import "slices"
 
-// A complex tensor is two real ones of one shape and dtype, its real and its imaginary parts.
-// Transforms are products with small matrices of roots of unity: their time grows with n·log n
-// for any length n.
+// A complex tensor is represented by two real tensors of one shape and dtype: the real and the
+// imaginary parts. Transforms multiply by small matrices of roots of unity, and take time
+// proportional to n·log n for any length n.
 
-// FFT is the discrete Fourier transform along an axis of the complex numbers re + i·im: NumPy's
-// and PyTorch's fft. Number k of a line of n is the sum of x[j]·exp(-2πi·jk/n) over j. A nil im
-// stands for zeros. [FFTN] transforms along several axes.
+// FFT computes the discrete Fourier transform of the complex numbers re + i·im along an axis:
+// NumPy's and PyTorch's fft. For a line x of n numbers, number k of the result is the sum of
+// x[j]·exp(-2πi·jk/n) over j. A nil im stands for zeros. [FFTN] transforms along several axes.
 //
-// Floats only, of one dtype, else ErrDType; 16-bit ones are transformed in Float32. Parts of
-// different shapes, and an axis that is not there or has no elements or more than 2^28, are ErrShape.
+// Both parts have one float dtype, else ErrDType; 16-bit floats are transformed in Float32. Parts
+// of different shapes are ErrShape, and so is an axis that does not exist, has no elements or has
+// more than 2^28.
 func FFT(re, im *Tensor, axis int) (outRe, outIm *Tensor) {
 	return fourier("fft", re, im, []int{axis}, fftLine)
 }
 
-// IFFT undoes [FFT]: number j is the sum of x[k]·exp(2πi·jk/n) over k, by n.
+// IFFT inverts [FFT]: number j is the sum of X[k]·exp(2πi·jk/n) over k, divided by n. It is
+// NumPy's and PyTorch's ifft.
 func IFFT(re, im *Tensor, axis int) (outRe, outIm *Tensor) {
 	return fourier("ifft", re, im, []int{axis}, ifftLine)
 }
 
-// RFFT is [FFT] of real numbers, of which it gives the first n/2+1: the others are their
-// conjugates. It is NumPy's and PyTorch's rfft.
+// RFFT is [FFT] of real numbers: NumPy's and PyTorch's rfft. It returns the first n/2+1 numbers;
+// the others are their conjugates.
 func RFFT(t *Tensor, axis int) (re, im *Tensor) {
 	return fourier("rfft", t, nil, []int{axis}, rfftLine)
 }
 
-// IRFFT undoes [RFFT]: of n/2+1 numbers along the axis, else ErrShape, it makes n real ones. Of
-// the first, and of the last where n is even, the imaginary part is not read: of a real line
-// it is 0. It is NumPy's and PyTorch's irfft, and otherwise as [IFFT]. An n below 1 is ErrShape.
+// IRFFT inverts [RFFT]: it makes n real numbers from n/2+1 complex ones along the axis (else
+// ErrShape). It is NumPy's and PyTorch's irfft. It does not read the imaginary part of the first
+// number, nor that of the last if n is even, because these are 0 for a real line. Dtypes and
+// other errors are those of [IFFT]. An n below 1 is ErrShape.
 func IRFFT(re, im *Tensor, n, axis int) *Tensor {
 	return realOf("irfft", re, im, n, []int{axis})
 }
 
-// What a transform is along an axis of n elements, which may be the last of several.
+// fftLine, ifftLine and rfftLine describe a transform along an axis of n elements, which is the
+// last of the axes if last is set.
 func fftLine(n int, _ bool) line  { return line{n: n, keep: n, parts: 2} }
 func ifftLine(n int, _ bool) line { return line{n: n, inverse: true, keep: n, parts: 2} }
 func rfftLine(n int, last bool) line {
@@ -44,8 +48,8 @@ func rfftLine(n int, last bool) line {
 	return line{n: n, keep: n/2 + 1, parts: 2}
 }
 
-// fourier checks the operands of a transform, and makes it along one axis after another, the last
-// one first. im may be nil.
+// fourier checks the operands of a transform and transforms along each axis in turn, the last one
+// first. im may be nil.
 func fourier(name string, re, im *Tensor, axes []int, of func(n int, last bool) line) (outRe, outIm *Tensor) {
 	h := hold(name, &re)
 	defer h.end()
@@ -68,7 +72,7 @@ func fourier(name string, re, im *Tensor, axes []int, of func(n int, last bool) 
 	return narrowed(outRe, re.DType()), narrowed(outIm, re.DType())
 }
 
-// realOf is the transform back to real numbers, of which there are n along the last of the axes.
+// realOf transforms back to real numbers, n of them along the last of the axes.
 func realOf(name string, re, im *Tensor, n int, axes []int) *Tensor {
 	h := hold(name, &re, &im)
 	defer h.end()
@@ -96,7 +100,7 @@ func realOf(name string, re, im *Tensor, n int, axes []int) *Tensor {
 	return narrowed(r, re.DType())
 }
 
-// complexAxes checks the parts of complex numbers and resolves axes, of which none means all.
+// complexAxes checks the parts of complex numbers and resolves axes. No axes means all of them.
 func complexAxes(re, im *Tensor, axes []int) ([]int, error) {
 	switch {
 	case !re.DType().IsFloat():
@@ -127,7 +131,7 @@ func complexAxes(re, im *Tensor, axes []int) ([]int, error) {
 	return list, err
 }
 
-// widened is t in the dtype that it is computed in, a new handle; nil where t is.
+// widened returns a new handle of t in the dtype that computes it, or nil if t is nil.
 func widened(t *Tensor) *Tensor {
 	if t == nil || !t.DType().Storage() {
 		return still(t)
@@ -135,9 +139,9 @@ func widened(t *Tensor) *Tensor {
 	return t.Cast(t.DType().Compute())
 }
 
-// bothHalves doubles the numbers of half a spectrum that have a conjugate in the other half: the
-// real part of a sum over one half is then that over both. The others' imaginary parts are not
-// read: no step of the transform has to cancel them.
+// bothHalves doubles those numbers of half a spectrum whose conjugate is in the other half. The
+// real part of a sum over one half is then the sum over both. It sets the imaginary parts of the
+// other numbers to 0, so no step of the transform must cancel them.
 func bothHalves(re, im *Tensor, axis, n int) (outRe, outIm *Tensor) {
 	weights := make([]float64, n/2+1)
 	alone := make([]bool, len(weights))
@@ -157,8 +161,8 @@ func bothHalves(re, im *Tensor, axis, n int) (outRe, outIm *Tensor) {
 	return outRe, outIm
 }
 
-// alongAxis transforms along one axis, and divides what is inverse. Without an imaginary part it
-// is 0; of a line with one part the result has none.
+// alongAxis transforms along one axis, and divides an inverse transform by its length. A nil im
+// means imaginary parts of 0. outIm is nil for a line with one part.
 func alongAxis(l line, axis int, re, im *Tensor) (outRe, outIm *Tensor) {
 	dims := re.shape()
 	before, have, behind := product(dims[:axis]), dims[axis], product(dims[axis+1:])

@@ -8,31 +8,31 @@ import (
 	"slices"
 )
 
-// line is a transform along one axis that reads elements 0 to have-1 of n, the others being
-// 0, and gives the first keep. It is not divided by n.
+// line is a transform of n numbers along one axis. The operand has numbers 0 to have-1; the
+// others are 0. The result has the first keep numbers. They are not divided by n.
 type line struct {
 	n       int
 	inverse bool
 	keep    int
-	parts   int // of the result: 1 is the real part alone
+	parts   int // parts of the result: 1 means the real part only
 }
 
-// What is transformed, and what comes of it, has four axes: the rows, the parts (2, or 1 of a
-// real number), what steps before this one left, the elements. Parts and elements together make
-// the product with a complex matrix one with a real matrix.
+// A transform's operand and result have four axes: the rows, the parts (2, or 1 for a real
+// number), the lines that earlier steps made, and the elements. With parts and elements as summed
+// axes, a product with a complex matrix becomes one product with a real matrix.
 
-// maxRadix is the largest length that is one product with the matrix of all roots. A processor
-// multiplies matrices so much faster than it does anything else that steps shorter than
-// this cost more in passes over memory than they save.
+// maxRadix is the largest length that one product with the matrix of all roots transforms.
+// Processors multiply matrices much faster than they do anything else, so shorter steps cost more
+// in passes over memory than they save.
 const maxRadix = 64
 
-// maxPrimeRadix is the same for primes, whose other way is a convolution of at least twice
-// the length.
+// maxPrimeRadix is maxRadix for primes. Their alternative is a convolution of at least twice the
+// length.
 const maxPrimeRadix = 128
 
-// radix is how a transform of length n begins: as a product with a matrix where it is n itself,
-// with the transforms of every n/radix-th element where it divides n, and as a convolution where
-// it is 0. Steps are about equal.
+// radix returns the first step of a transform of length n. If it is n, the transform is one
+// product with a matrix. If it divides n, the first step transforms every n/radix-th element. If
+// it is 0, the transform is a convolution. All steps are about equally long.
 func radix(n int) int {
 	if n <= maxRadix {
 		return n
@@ -56,7 +56,7 @@ func radix(n int) int {
 	return 0
 }
 
-// transform is l of x.
+// transform returns the transform l of x.
 func (l line) transform(x *Tensor) *Tensor {
 	switch s := radix(l.n); s {
 	case l.n:
@@ -68,7 +68,7 @@ func (l line) transform(x *Tensor) *Tensor {
 	}
 }
 
-// whole is the product with the matrix of all roots of unity.
+// whole is one product with the matrix of all roots of unity.
 func (l line) whole(x *Tensor) *Tensor {
 	const row, from, outer, element, to, kept = 0, 1, 2, 3, 4, 5
 	parts, have := x.Dim(1), x.Dim(3)
@@ -78,7 +78,8 @@ func (l line) whole(x *Tensor) *Tensor {
 	return r
 }
 
-// matrix takes parts of have elements, to parts of those that are kept.
+// matrix returns the matrix of roots for an operand with the given parts and have elements; its
+// columns are the parts and elements of the result.
 func (l line) matrix(x *Tensor, parts, have int) *Tensor {
 	return table(x, fmt.Sprint("roots ", l), []int{parts, have, l.parts, l.keep}, func(i int) float64 {
 		k, to := i%l.keep, i/l.keep%l.parts
@@ -94,8 +95,8 @@ func (l line) matrix(x *Tensor, parts, have int) *Tensor {
 	})
 }
 
-// inSteps takes n as n1·n2 (Cooley and Tukey): element j1·n2 + j2 of x is transformed along j1,
-// multiplied by a root of unity and transformed along j2, which gives element k2·n1 + k1.
+// inSteps factors n as n1·n2 (Cooley and Tukey): element j1·n2 + j2 of x is transformed along j1,
+// multiplied by a root of unity and transformed along j2. That gives element k2·n1 + k1.
 func (l line) inSteps(n1 int, x *Tensor) *Tensor {
 	n2 := l.n / n1
 	rows, more := x.Dim(0), x.Dim(2)
@@ -110,7 +111,8 @@ func (l line) inSteps(n1 int, x *Tensor) *Tensor {
 	return r
 }
 
-// firstStep transforms along j1 and multiplies by roots of unity: n1 lines of n2 for each.
+// firstStep transforms along j1 and multiplies by roots of unity. It gives n1 lines of n2
+// elements for each line of x.
 func (l line) firstStep(n1 int, x *Tensor) *Tensor {
 	n2 := l.n / n1
 	rows, parts, more, have := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
@@ -129,7 +131,7 @@ func (l line) firstStep(n1 int, x *Tensor) *Tensor {
 	return lines
 }
 
-// along is the product with the matrix of all roots along the last dimension but one.
+// along multiplies by the matrix of all roots along the second-to-last dimension.
 func (l line) along(x *Tensor) *Tensor {
 	const row, from, outer, slow, fast, to, kept = 0, 1, 2, 3, 4, 5, 6
 	matrix := l.matrix(x, x.Dim(1), x.Dim(3))
@@ -138,7 +140,7 @@ func (l line) along(x *Tensor) *Tensor {
 	return r
 }
 
-// twiddles are the roots between two steps, those of the transform that is not inverse.
+// twiddles returns the roots of unity between two steps, for the forward transform.
 func (l line) twiddles(n1 int, x *Tensor) *Tensor {
 	n2 := l.n / n1
 	return complexTable(x, fmt.Sprint("twiddles ", l.n, " ", n1), []int{1, 2, 1, n1, n2}, func(i int) complex128 {
@@ -146,8 +148,9 @@ func (l line) twiddles(n1 int, x *Tensor) *Tensor {
 	})
 }
 
-// toSteps is the transform whose results stay where the steps leave them: as k1·n2 + k2. All are
-// kept, and the length is a power of two. Nothing is put in order, since fromSteps undoes it.
+// toSteps is a transform that leaves the results in the steps' order, at k1·n2 + k2. It keeps all
+// numbers, and n is a power of two. fromSteps reads that order, so the results need not be
+// sorted.
 func (l line) toSteps(x *Tensor) *Tensor {
 	n1 := radix(l.n)
 	if n1 == l.n {
@@ -161,7 +164,7 @@ func (l line) toSteps(x *Tensor) *Tensor {
 	return r
 }
 
-// order is which number of the transform toSteps has at each place.
+// order lists, for each place of toSteps' result, the number of the transform that is there.
 func (l line) order() []int {
 	n1 := radix(l.n)
 	n2 := l.n / n1
@@ -178,8 +181,8 @@ func (l line) order() []int {
 	return all
 }
 
-// fromSteps is the transform of numbers that lie as toSteps leaves them: the steps from the last to
-// the first, along k2, then along k1.
+// fromSteps transforms numbers in the order of toSteps' result. It does the steps from the last
+// to the first: along k2, then along k1.
 func (l line) fromSteps(x *Tensor) *Tensor {
 	n1 := radix(l.n)
 	if n1 == l.n {
@@ -200,9 +203,9 @@ func (l line) fromSteps(x *Tensor) *Tensor {
 	return r
 }
 
-// chirp takes the transform as a convolution with a chirp (Bluestein): 2jk is
-// j² + k² - (k-j)². The convolution is a product of spectra of a power of two
-// elements, of which that of the chirp is known.
+// chirp computes the transform as a convolution with a chirp (Bluestein), by 2jk = j² + k² -
+// (k-j)². The convolution is a product of spectra with a power of two of elements; the chirp's
+// spectrum is a table.
 func (l line) chirp(x *Tensor) *Tensor {
 	have := x.Dim(3)
 	size := 1 << bits.Len(uint(have+l.keep-2)) // at least have + keep - 1
@@ -241,8 +244,8 @@ func (l line) chirp(x *Tensor) *Tensor {
 	return y
 }
 
-// chirpSpectrum is the spectrum of what a line is convolved with. wave is that of the transform that
-// is not inverse.
+// chirpSpectrum returns the spectrum of the sequence that a line is convolved with. wave is the
+// chirp of the forward transform.
 func (l line) chirpSpectrum(wave func(j int) complex128, have, size int) []complex128 {
 	s := make([]complex128, size)
 	for j := range max(have, l.keep) {
@@ -261,8 +264,8 @@ func (l line) chirpSpectrum(wave func(j int) complex128, have, size int) []compl
 	return s
 }
 
-// timesEach multiplies complex numbers, whose parts are along axis 1, by those of a table, or by
-// their conjugates. A real number has one part.
+// timesEach multiplies complex numbers, with their parts along axis 1, by those of a table, or by
+// the conjugates of those. A real number has one part.
 func timesEach(x, w *Tensor, conjugates bool) *Tensor {
 	signs := []float64{-1, 1}
 	if conjugates {
@@ -294,8 +297,8 @@ func timesEach(x, w *Tensor, conjugates bool) *Tensor {
 	return r
 }
 
-// root is e^(2πik/n), or with turned e^(-2πik/n). The angle that sine and cosine are taken of
-// is at most an eighth of a turn.
+// root returns e^(2πik/n), or e^(-2πik/n) if turned is set. It takes the sine and cosine of an
+// angle of at most an eighth of a turn.
 func root(k, n int, turned bool) complex128 {
 	num, den := k%n, n
 	sin, cos, swap := 1.0, 1.0, false

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// tables are the numbers of transforms that were made, as they are in tensors, by what they are.
-// Those that were made first are given up where they would take more than tableBytes.
+// tables has the tables of earlier transforms, in the form of a tensor's elements, by their keys.
+// If they take more than tableBytes, the oldest ones are dropped.
 var tables struct {
 	mu    sync.Mutex
 	byKey map[string]numbers
@@ -16,11 +16,12 @@ var tables struct {
 	bytes int
 }
 
-// tableBytes has room for what a line of a million numbers of a prime length takes.
+// tableBytes is enough for the tables of a line of about a million numbers whose length is a
+// prime.
 const tableBytes = 128 << 20
 
-// maxTable bounds the dimensions of which tables are made: tensors that are recorded may
-// be of any size, and take no memory yet.
+// maxTable is the largest dimension for which a table is made. A recorded tensor may have any
+// size, because it takes no memory yet; a table takes memory at once.
 const maxTable = 1 << 28
 
 // numbers are the elements of a table, as Float32 or as Float64.
@@ -31,7 +32,7 @@ type numbers struct {
 
 func (n numbers) bytes() int { return 4*len(n.narrow) + 8*len(n.wide) }
 
-// table is a constant in x's dtype, where x is.
+// table returns a constant with x's dtype, on x's stream.
 func table(x *Tensor, name string, dims []int, value func(i int) float64) *Tensor {
 	return kept(x, name, dims, func(list []float64) {
 		for i := range list {
@@ -40,8 +41,8 @@ func table(x *Tensor, name string, dims []int, value func(i int) float64) *Tenso
 	})
 }
 
-// complexTable is a table of complex numbers, whose parts are along axis 1, the first dimension
-// that is not 1.
+// complexTable returns a table of complex numbers, with the parts along axis 1. Axis 1 is the
+// first dimension that is not 1.
 func complexTable(x *Tensor, name string, dims []int, value func(i int) complex128) *Tensor {
 	return kept(x, name, dims, func(list []float64) {
 		n := len(list) / 2
@@ -52,7 +53,7 @@ func complexTable(x *Tensor, name string, dims []int, value func(i int) complex1
 	})
 }
 
-// kept is a table that is filled once, as long as there is room for it.
+// kept returns a table that is filled once, and filled again only if it was dropped.
 func kept(x *Tensor, name string, dims []int, fill func(list []float64)) *Tensor {
 	key := fmt.Sprint(name, dims, x.DType())
 	tables.mu.Lock()
@@ -92,7 +93,7 @@ func keep(key string, list numbers) {
 	tables.bytes += list.bytes()
 }
 
-// powerOfTwo transforms a table's elements, as many as a power of two, in place.
+// powerOfTwo transforms a table's elements in place. Their number is a power of two.
 func powerOfTwo(x []complex128) {
 	n := len(x)
 	shift := 64 - bits.Len(uint(n-1))

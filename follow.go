@@ -8,17 +8,17 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Package autodiff follows ops as they are called. This file is its hook: a program that
-// watches no tensor pays one comparison per operand for it (marks), and no byte.
+// Package autodiff follows ops as the program calls them, and this file is its hook. A program
+// that watches no tensor pays one comparison per operand for it (marks), and no memory.
 
-// roomy is a tensor with room for what autodiff keeps of it. Results of ops on roomy
-// tensors are roomy, so that the last step of a composite is.
+// roomy is a tensor with room for autodiff's node. Results of ops on roomy tensors are roomy, so
+// the last step of a composite has room as well.
 type roomy struct {
 	Tensor
 	node any
 }
 
-// signedRoomy has room for a signature: see follow.Signing.
+// signedRoomy also has room for a signature: see follow.Signing.
 type signedRoomy struct {
 	roomy
 	sign uint64
@@ -35,7 +35,7 @@ func newRoomy() *Tensor {
 	return &r.Tensor
 }
 
-// newLike is a new tensor that an op makes of t.
+// newLike returns a new tensor for the result of an op on t.
 func newLike(t *Tensor) *Tensor {
 	if t.v.Marks() != 0 {
 		return newRoomy()
@@ -43,7 +43,7 @@ func newLike(t *Tensor) *Tensor {
 	return new(Tensor)
 }
 
-// marks of the operands together: 0 where nothing is followed near them.
+// marks returns the union of the operands' marks. It is 0 if autodiff follows none of them.
 func marks(args []stream.Arg) (m stream.Marks) {
 	for i := range args {
 		if v := args[i].V; v != nil {
@@ -53,7 +53,7 @@ func marks(args []stream.Arg) (m stream.Marks) {
 	return m
 }
 
-// node is what a tensor carries for autodiff, nil for nothing.
+// node returns what t carries for autodiff, or nil.
 func (t *Tensor) node() any {
 	if t == nil {
 		return nil
@@ -63,7 +63,7 @@ func (t *Tensor) node() any {
 	case m&stream.MarkLeaf != 0:
 		return (*roomy)(unsafe.Pointer(t)).node
 	case m&stream.MarkFollowed != 0:
-		return (*roomy)(unsafe.Pointer(t.v.Now())).node // a Value comes first in a Tensor, and that in a roomy
+		return (*roomy)(unsafe.Pointer(t.v.Now())).node // a Value is the first field of a Tensor, which is the first field of a roomy
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func followed(ts ...*Tensor) bool {
 	return false
 }
 
-// recordFollowed is recordAs where an operand has marks.
+// recordFollowed is recordAs for operands with marks.
 func recordFollowed(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []stream.Arg) (*Tensor, bool) {
 	r := newRoomy()
 	any := false
@@ -118,10 +118,10 @@ func recordFollowed(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []s
 	return r, true
 }
 
-// tensorOf is the tensor that a handle is the start of.
+// tensorOf returns the tensor whose first field is v.
 func tensorOf(v *stream.Value) *Tensor { return (*Tensor)(unsafe.Pointer(v)) }
 
-// endOperands ends handles of still, of which some may be there twice.
+// endOperands ends handles that still made. Some may be in the list twice.
 func endOperands(in *[3]*Tensor) {
 	for i, t := range in {
 		if !before(in, i) {
@@ -130,8 +130,8 @@ func endOperands(in *[3]*Tensor) {
 	}
 }
 
-// wantOperands is called before an op is recorded, which may end a segment: whoever follows
-// the op says only behind it what it needs.
+// wantOperands marks the operands as wanted before an op is recorded. Recording may end a
+// segment, and autodiff says only after it which values it needs.
 func wantOperands(in *[3]*Tensor) {
 	for i, t := range in {
 		if t.made() && !before(in, i) {
@@ -140,7 +140,7 @@ func wantOperands(in *[3]*Tensor) {
 	}
 }
 
-// before reports an operand that stood before.
+// before reports whether operand i is also an earlier operand.
 func before(in *[3]*Tensor, i int) bool {
 	for k := range i {
 		if in[k] == in[i] {
@@ -150,7 +150,7 @@ func before(in *[3]*Tensor, i int) bool {
 	return false
 }
 
-// endOperand is done of an operand, which may be wanted.
+// endOperand is done for an operand, which may be wanted.
 func endOperand(t *Tensor) {
 	if t.made() && t.v.Lent() {
 		stream.LetGo(&t.v)
@@ -159,8 +159,8 @@ func endOperand(t *Tensor) {
 	done(t)
 }
 
-// whole records a composite as one op that autodiff has a rule for: run makes it of
-// handles that are not followed. Operands may be nil where one is left out.
+// whole records a composite as one op for which autodiff has a rule. run makes it from handles
+// that are not followed. An operand that is left out is nil.
 func whole(rule, name string, with any, run func(in []*Tensor) *Tensor, ts ...*Tensor) *Tensor {
 	c := &follow.Call[Tensor]{Name: name, Rule: rule, With: with}
 	plain := make([]*Tensor, len(ts))
@@ -171,7 +171,7 @@ func whole(rule, name string, with any, run func(in []*Tensor) *Tensor, ts ...*T
 	}
 	wantOperands(&c.In)
 	c.Out = run(plain)
-	r := c.Out // which the hook takes out of c
+	r := c.Out // the hook takes it out of c
 	done(plain...)
 	if r.v.Cause() != nil {
 		endOperands(&c.In)
@@ -182,7 +182,7 @@ func whole(rule, name string, with any, run func(in []*Tensor) *Tensor, ts ...*T
 	return r
 }
 
-// tell hands an op to autodiff, and the node it returns to the result.
+// tell passes an op to autodiff and gives the result the node that autodiff returns.
 func tell(c *follow.Call[Tensor]) {
 	hook, ok := follow.Hook.(func(*follow.Call[Tensor]) any)
 	if !ok {
@@ -195,7 +195,7 @@ func tell(c *follow.Call[Tensor]) {
 	}
 }
 
-// carry gives a new tensor its node.
+// carry gives a new tensor its node, and reports whether it could.
 func (t *Tensor) carry(node any) bool {
 	if t.v.Marks()&stream.MarkRoom == 0 || t.v.Now() != &t.v {
 		return false
@@ -205,7 +205,7 @@ func (t *Tensor) carry(node any) bool {
 	return true
 }
 
-// stillFollowed is still of a tensor with marks: it carries what t does.
+// stillFollowed is still for a tensor with marks: the new handle carries t's node.
 func stillFollowed(t *Tensor) *Tensor {
 	r := new(roomy)
 	r.node = t.node()
@@ -213,7 +213,7 @@ func stillFollowed(t *Tensor) *Tensor {
 	return &r.Tensor
 }
 
-// plainly is another handle of what t is now, of which ops are not followed. done ends it.
+// plainly returns another handle of t's present value. Ops on it are not followed. done ends it.
 func plainly(t *Tensor) *Tensor {
 	r := new(Tensor)
 	stream.Same(&r.v, &t.v)

@@ -7,14 +7,14 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// String runs what t needs and prints its elements as NumPy does: aligned, with
-// at most 8 digits after the point, nested brackets, and "..." for the middle
-// of tensors of more than 1000 elements, of which only the ends are read. A
-// tensor that carries an error, or was released, prints the error between < >.
-// [PrintOptions] and the verbs of [Tensor.Format] print in other ways.
+// String runs the ops that t needs and prints its elements as NumPy does: aligned, with at most 8
+// digits after the point, and in nested brackets. Of a tensor with more than 1000 elements it
+// reads and prints only the ends of each dimension, with "..." for the middle. A tensor that
+// carries an error, or was released, prints the error between < >. [PrintOptions] and the verbs
+// of [Tensor.Format] print in other ways.
 func (t *Tensor) String() string { return PrintOptions{}.Sprint(t) }
 
-// texts prints a tensor of each dtype.
+// texts has a function for each dtype that prints a tensor.
 var texts = map[DType]func(t *Tensor, l layout) (string, error){
 	Bool: func(t *Tensor, l layout) (string, error) {
 		return textOf(t, l, boolCells, func(v bool) string { return strings.TrimSpace(boolCell(v)) })
@@ -39,7 +39,7 @@ func integers[T integer](t *Tensor, l layout) (string, error) {
 	return textOf(t, l, cells[T], plain[T])
 }
 
-// halves prints 16-bit floats, laid out as float32 numbers of fewer digits.
+// halves prints 16-bit floats in the layout of float32 numbers with fewer digits.
 func halves[T interface {
 	F16 | BF16
 	Float32() float32
@@ -56,8 +56,8 @@ func halves[T interface {
 	return textOf(t, l, cells, T.String)
 }
 
-// textOf lays out a tensor whose array cells are printed by what cells makes
-// of all shown elements, so that they align; scalar prints a 0-d one.
+// textOf prints a tensor. cells gets all elements that are shown and returns the function that
+// prints one of them, so that they align. scalar prints the element of a 0-d tensor.
 func textOf[T Element](t *Tensor, l layout, cells func([]T) func(T) string, scalar func(T) string) (string, error) {
 	shape := t.shape()
 	if l.verb != "" {
@@ -79,15 +79,15 @@ func textOf[T Element](t *Tensor, l layout, cells func([]T) func(T) string, scal
 	return p.array(0, 0, " ", l.Width), nil
 }
 
-// ends reads what is printed: everything, or of a large tensor the first and
-// last elements along every dimension, densely packed with extents shown.
+// ends reads the elements to print: all of them, or for a large tensor the first and last ones
+// along every dimension. They are packed densely, with extents shown.
 func ends[T Element](t *Tensor, l layout) (shown ir.Shape, vs []T, err error) {
 	shape := t.shape()
 	if t.Len() <= l.Threshold {
 		vs, err = Values[T](t)
 		return shape, vs, err
 	}
-	// In memory first: the slices below are metadata then, not ops.
+	// After Eval, the slices below are only metadata, not ops.
 	if err := t.Eval(); err != nil {
 		return nil, nil, err
 	}
@@ -102,7 +102,7 @@ func ends[T Element](t *Tensor, l layout) (shown ir.Shape, vs []T, err error) {
 	vs = make([]T, shown.Elems())
 	for corner := range 1 << len(long) {
 		ranges := make([]Range, len(shape))
-		base := make([]int, len(shape)) // of the corner in shown
+		base := make([]int, len(shape)) // where the corner starts in shown
 		for bit, dim := range long {
 			ranges[dim] = R(0, l.Edge)
 			if corner>>bit&1 == 1 {
@@ -121,7 +121,7 @@ func ends[T Element](t *Tensor, l layout) (shown ir.Shape, vs []T, err error) {
 	return shown, vs, nil
 }
 
-// scatter copies a dense block of extents block into dst at base.
+// scatter copies src, a dense block of the given extents, into dst at base.
 func scatter[T Element](dst []T, shape ir.Shape, base []int, src []T, block ir.Shape) {
 	stride := shape.RowMajor()
 	for i, v := range src {
@@ -134,17 +134,16 @@ func scatter[T Element](dst []T, shape ir.Shape, base []int, src []T, block ir.S
 	}
 }
 
-// printer nests brackets and breaks lines as NumPy's array2string does.
+// printer nests brackets and breaks lines, as NumPy's array2string does.
 type printer struct {
 	shape ir.Shape // of the tensor
-	shown ir.Shape // of what is printed; smaller where a dimension is summarised
+	shown ir.Shape // of the printed part; smaller if a dimension is summarised
 	edge  int      // elements at both ends of a summarised dimension
 	cell  func(i int) string
 }
 
-// array prints the part of dimensions dim and on that starts at element at.
-// Lines after the first begin with indent; width is what remains for them when
-// the brackets to come are kept free.
+// array prints the elements of dimensions dim and later that start at element at. Lines after the
+// first begin with indent. width is the room for a line without the closing brackets.
 func (p *printer) array(dim, at int, indent string, width int) string {
 	if dim == len(p.shape) {
 		return p.cell(at)
@@ -186,7 +185,7 @@ func breakLines(words []string, indent string, width int) string {
 	return b.String()[len(indent):]
 }
 
-// cells right-aligns integers.
+// cells returns a function that right-aligns integers.
 func cells[T integer](vs []T) func(T) string {
 	width := 0
 	for _, v := range vs {

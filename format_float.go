@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// floatCells chooses one layout for all elements, as NumPy does: positional
-// unless the magnitudes are extreme, then scientific. Positional cells show
-// the shortest digits that identify each element, aligned at the point;
-// scientific ones all have the same number of digits.
+// floatCells chooses one layout for all elements, as NumPy does: positional, or scientific if the
+// magnitudes are extreme. Positional cells show the shortest digits that identify each element,
+// aligned at the point. Scientific cells all have the same number of digits.
 func floatCells[T float32 | float64](vs []T, dt DType, precision int) func(T) string {
 	f := floatLayout{dt: dt, precision: precision}
 	lo, hi := T(math.Inf(1)), T(0)
@@ -49,7 +48,7 @@ type floatLayout struct {
 	exp         int // characters of the exponent with its sign
 }
 
-// tail is the width from the point on.
+// tail is the width from the point to the end of a cell.
 func (f *floatLayout) tail() int {
 	if f.scientific && f.exp > 0 {
 		return 1 + f.right + 1 + f.exp
@@ -65,7 +64,7 @@ func (f *floatLayout) cell(x float64) string {
 		whole, frac, _ := f.digits(x)
 		return padLeft(whole, f.left) + "." + frac + strings.Repeat(" ", f.right-len(frac))
 	}
-	// Exact digits rather than zeros after the shortest ones.
+	// Show exact digits, not zeros after the shortest ones.
 	mantissa, exp, _ := strings.Cut(strconv.FormatFloat(x, 'e', f.right, 64), "e")
 	if f.right == 0 {
 		mantissa += "."
@@ -73,8 +72,8 @@ func (f *floatLayout) cell(x float64) string {
 	return padLeft(mantissa, f.left+1+f.right) + "e" + exp[:1] + strings.Repeat("0", f.exp-len(exp)) + exp[1:]
 }
 
-// digits takes x apart: the whole part with its sign, the digits after the
-// point without trailing zeros, and the exponent with its sign.
+// digits splits x into the whole part with its sign, the digits after the point without trailing
+// zeros, and the exponent with its sign.
 func (f *floatLayout) digits(x float64) (whole, frac, exp string) {
 	verb := byte('f')
 	if f.scientific {
@@ -83,7 +82,7 @@ func (f *floatLayout) digits(x float64) (whole, frac, exp string) {
 	text := shortest(x, verb, f.dt)
 	mantissa, exp, _ := strings.Cut(text, "e")
 	if _, frac, _ = strings.Cut(mantissa, "."); len(frac) > f.precision {
-		// Not the shortest digits cut off: they would be rounded twice.
+		// Do not cut off the shortest digits, because that would round twice.
 		mantissa, exp, _ = strings.Cut(strconv.FormatFloat(x, verb, f.precision, 64), "e")
 	}
 	whole, frac, _ = strings.Cut(mantissa, ".")

@@ -8,24 +8,24 @@ import (
 	"sync"
 )
 
-// Generator gives seeds for functions that take one, another each time: [Uniform], [Normal],
-// [Integers], [Permutation], [Multinomial]. What is drawn is the same on every device, and after
-// the state was saved and restored. The zero Generator is one with a key of its own;
-// NewGenerator makes others. All methods are safe for concurrent use; a nil Generator gives seeds of
-// 0 and has no state.
+// Generator makes seeds for functions that take one, another each time: [Uniform], [Normal],
+// [Integers], [Permutation], [Multinomial]. The random numbers are the same on every device, and
+// after saving and restoring the state. The zero Generator has a key of its own; [NewGenerator]
+// makes others. All methods are safe for concurrent use. A nil Generator gives seeds of 0 and has
+// no state.
 //
-// The n-th seed, from 0 on, is the first two words of Philox4x32-10 for the counter n, low word
-// first, under a key of 64 bits, which is the splitmix64 of the generator's seed. A Recording
-// keeps the seeds that its function was called with.
+// Seed n, from 0 on, is the first two words of Philox4x32-10 for the counter n, low word first.
+// The key has 64 bits: the splitmix64 of the generator's seed. A [Recording] keeps the seeds that
+// its function was called with.
 type Generator struct {
 	mu         sync.Mutex
 	key, count uint64
 }
 
-// NewGenerator makes a generator whose seeds depend on seed only.
+// NewGenerator makes a generator whose seeds depend only on seed.
 func NewGenerator(seed uint64) *Generator { return &Generator{key: mixed(seed)} }
 
-// Seed is the next seed.
+// Seed returns the next seed.
 func (g *Generator) Seed() uint64 {
 	if g == nil {
 		return 0
@@ -36,10 +36,10 @@ func (g *Generator) Seed() uint64 {
 	return philoxWord(g.count-1, 0, g.key)
 }
 
-// Split gives a generator that has nothing in common with this one and with others that were
-// split from it, for a goroutine or a part of a program whose draws should not depend on
-// how many others make. It counts as a seed: its key is the word of that counter
-// with a third word of 1.
+// Split returns a generator with seeds of its own, for a goroutine or a part of a program whose
+// random numbers should not depend on how many the others draw. It is independent of this
+// generator and of all others that were split from it. A Split advances the counter like a seed:
+// the new key is the Philox word of the counter with a third word of 1.
 func (g *Generator) Split() *Generator {
 	if g == nil {
 		return nil
@@ -54,7 +54,7 @@ var errNilGenerator = errors.New("millrace: nil Generator")
 
 const generatorVersion = 1
 
-// MarshalBinary is the generator's state, 17 bytes: a 1, key and count, the least byte
+// MarshalBinary returns the generator's state in 17 bytes: a 1, then key and count, least byte
 // first.
 func (g *Generator) MarshalBinary() ([]byte, error) {
 	if g == nil {
@@ -66,8 +66,8 @@ func (g *Generator) MarshalBinary() ([]byte, error) {
 	return enc.LittleEndian.AppendUint64(b, g.count), nil
 }
 
-// UnmarshalBinary goes on from a state that MarshalBinary gave. Anything else is an error,
-// and changes nothing.
+// UnmarshalBinary restores a state that MarshalBinary returned. Other bytes are an error and
+// change nothing.
 func (g *Generator) UnmarshalBinary(state []byte) error {
 	if g == nil {
 		return errNilGenerator
@@ -81,7 +81,7 @@ func (g *Generator) UnmarshalBinary(state []byte) error {
 	return nil
 }
 
-// mixed spreads a seed's bits over 64, as splitmix64 (Steele, Lea, Flood, 2014) does.
+// mixed spreads a seed over 64 bits, as splitmix64 does (Steele, Lea, Flood, 2014).
 func mixed(seed uint64) uint64 {
 	seed += 0x9e3779b97f4a7c15
 	seed = (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
@@ -89,7 +89,7 @@ func mixed(seed uint64) uint64 {
 	return seed ^ seed>>31
 }
 
-// philoxWord is the first half of the block of Philox4x32-10 that package ir has as an op.
+// philoxWord returns the first half of a block of Philox4x32-10, as package ir's op computes it.
 func philoxWord(counter, high, key uint64) uint64 {
 	c := [4]uint32{uint32(counter), uint32(counter >> 32), uint32(high), uint32(high >> 32)}
 	k := [2]uint32{uint32(key), uint32(key >> 32)}

@@ -7,15 +7,16 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// BinCount counts how often each whole number from 0 on is among the elements of t, which are
-// integers and may have any shape (else ErrDType): NumPy's and PyTorch's bincount. There are
-// as many counts as the largest element asks for, at least n; they have dtype dt, of numbers.
-// A dtype that does not hold each count exactly is ErrDType: Int8 above 127, Float16 above 2048
-// where a count is odd. A negative n is ErrShape, a negative element ErrIndex. Weighed counts, or
-// ones of a known number, are ZerosOn(…, n).ScatterAdd(t, weights, 0). There is no gradient.
+// BinCount counts how often each whole number from 0 on occurs in t: NumPy's and PyTorch's
+// bincount. t may have any shape and has integers (else ErrDType). The result is a vector of
+// dtype dt, a dtype of numbers. It has an element for each number up to the largest in t, and at
+// least n. A dtype that cannot hold a count exactly is ErrDType: Int8 above 127, Float16 above
+// 2048 for an odd count. A negative n is ErrShape, and a negative element is ErrIndex. For
+// weighted counts, or a known number of them, use ZerosOn(…, n).ScatterAdd(t, weights, 0). There
+// is no gradient.
 //
-// The largest element is read, as the number is by [NonZero]. So is whether dt holds all counts,
-// where it would not hold the number of t's elements.
+// BinCount reads the largest element when it is called, as [NonZero] reads a number. If dt cannot
+// hold the number of t's elements, it also reads whether dt holds all counts.
 func BinCount(dt DType, t *Tensor, n int) *Tensor {
 	const name = "bincount"
 	h := hold(name, &t)
@@ -53,8 +54,9 @@ func BinCount(dt DType, t *Tensor, n int) *Tensor {
 	return r
 }
 
-// counted is how often each number below n is in a vector of indices; others do not count. It
-// is an error where dt does not hold a count. Where it holds all that there may be nothing is read.
+// counted counts how often each number below n occurs in a vector of indices, and ignores other
+// numbers. It is an error if dt cannot hold a count. It reads nothing if dt can hold any possible
+// count.
 func counted(dt DType, at *Tensor, n int) (*Tensor, error) {
 	wide := dt
 	if float64(at.Len()) > wholesOf(dt) {
@@ -86,7 +88,7 @@ func counted(dt DType, at *Tensor, n int) (*Tensor, error) {
 	return r, nil
 }
 
-// wholesOf is the number up to which a dtype of numbers holds all whole ones.
+// wholesOf returns the largest n such that dt holds every whole number up to n.
 func wholesOf(dt DType) float64 {
 	if !dt.IsFloat() {
 		bits := dt.Bits()
@@ -95,7 +97,7 @@ func wholesOf(dt DType) float64 {
 		}
 		return math.Ldexp(1, bits) - 1
 	}
-	// The first one that is none is one above a power of two.
+	// The first whole number that a float dtype lacks is one above a power of two.
 	n := 1.0
 	for n+1 != n && ir.BitsFloat(dt, ir.FloatBits(dt, n+1)) == n+1 {
 		n *= 2
@@ -103,7 +105,7 @@ func wholesOf(dt DType) float64 {
 	return n
 }
 
-// extremes reads the least and the greatest of integers.
+// extremes reads the least and the greatest element of integers.
 func (t *Tensor) extremes() (lo, hi int64, err error) {
 	low, high := t.Min(), t.Max()
 	defer done(low, high)
@@ -113,18 +115,18 @@ func (t *Tensor) extremes() (lo, hi int64, err error) {
 	return lo, hi, err
 }
 
-// Histogram counts the elements of t, of any shape, in so many bins of one width from lo to
-// hi: NumPy's histogram, PyTorch's histc. A bin has its lower edge, the last one both; what
-// is outside, and NaN, does not count. The counts have dtype dt, of numbers, and are exact or
-// ErrDType, as those of [BinCount]; the edges, one more than there are bins, have t's, or Float32
-// where that has 16 bits, and are those of [Linspace].
-// Floats only, else ErrDType. There is no gradient.
+// Histogram counts the elements of t, of any shape, in bins of equal width from lo to hi: NumPy's
+// histogram, PyTorch's histc. A bin includes its lower edge, and the last bin both edges. NaN and
+// elements outside of the range are not counted. The counts have dtype dt, a dtype of numbers,
+// and are exact, else ErrDType as for [BinCount]. The edges, bins+1 of them as [Linspace] makes
+// them, have t's dtype, or Float32 for 16-bit floats. t has floats, else ErrDType. There is no
+// gradient.
 //
-// Where lo and hi both are 0 the range is that of the elements, which are read, as by
-// [NonZero]: 0 to 1 where there are none, and ErrShape where one is not finite. A range of
-// one number is half a unit more to both sides; where that is the same number, as it is of large
-// ones, the last bin has it. Fewer than one bin, and a range that is not finite or ends before it
-// begins, are ErrShape.
+// If lo and hi are both 0, the range is that of the elements, which Histogram reads when it is
+// called, as [NonZero] reads a number. That range is 0 to 1 if t has no elements, and ErrShape if
+// an element is not finite. A range of one number is widened by a half on both sides; if that
+// changes nothing, because the number is large, the last bin counts it. Fewer than one bin is
+// ErrShape, and so is a range that is not finite or ends before it begins.
 func Histogram(dt DType, t *Tensor, bins int, lo, hi float64) (counts, edges *Tensor) {
 	const name = "histogram"
 	h := hold(name, &t)
@@ -154,7 +156,7 @@ func Histogram(dt DType, t *Tensor, bins int, lo, hi float64) (counts, edges *Te
 		return twoFailures(name, failed(name, err, t))
 	}
 	edges = linspace(t.Stream(), name, wide, lo, hi, bins+1)
-	if edges.Err() != nil { // the distance of the ends is no number
+	if edges.Err() != nil { // the distance between the ends is not finite
 		return twoFailures(name, edges)
 	}
 	flat := t.Reshape(t.Len())
@@ -176,7 +178,7 @@ func Histogram(dt DType, t *Tensor, bins int, lo, hi float64) (counts, edges *Te
 	return counts, edges
 }
 
-// span reads the range of the elements.
+// span reads the least and the greatest element, which are the range.
 func (t *Tensor) span() (lo, hi float64, err error) {
 	if t.Len() == 0 {
 		return 0, 1, nil

@@ -8,31 +8,30 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// IndexMode says what an index out of range does to a gather or a scatter.
+// IndexMode says how a gather or a scatter treats an index out of range.
 type IndexMode = ir.IndexMode
 
 // The modes of gathers and scatters.
 const (
-	// IndexError makes the result carry an error that wraps [ErrIndex] and names
-	// the index. It is known when the result is computed, for which a GPU has to
-	// wait. The default.
+	// IndexError makes the result carry an error that wraps [ErrIndex] and names the index. The
+	// error is known when the result is computed; a GPU must wait for it. It is the default.
 	IndexError IndexMode = ir.IndexError
-	// IndexClamp takes the nearest index in range.
+	// IndexClamp uses the nearest index in range.
 	IndexClamp IndexMode = ir.IndexClamp
-	// IndexDrop reads 0, and scatters nothing.
+	// IndexDrop reads 0 in a gather, and writes nothing in a scatter.
 	IndexDrop IndexMode = ir.IndexDrop
-	// IndexFromEnd counts negative indices from the last element, as NumPy does. What
-	// is out of range then is as in IndexError.
+	// IndexFromEnd counts negative indices from the last element, as NumPy does. Other indices
+	// out of range are errors, as with IndexError.
 	IndexFromEnd IndexMode = 128
 )
 
-// TakeAlong takes, at every position of indices, the element of t at that
-// position with the place along axis replaced by the index: NumPy's
-// take_along_axis, PyTorch's gather. Indices are integers (else ErrDType; those of
-// 64 bits need a device that has them) and of t's rank; along other dimensions the two
-// broadcast (else ErrShape). The dtype is t's. A negative axis counts from the last.
-// Indices out of range, negative ones too, do what mode says, [IndexError] where
-// none is given; with [IndexFromEnd] negative ones count from the last.
+// TakeAlong takes for every position of indices one element of t: the element at that position,
+// but with the index as its place along axis. It is NumPy's take_along_axis, PyTorch's gather.
+// Indices are integers (else ErrDType; those of 64 bits need a device that has them) and have t's
+// rank. Along the other dimensions, t and indices broadcast (else ErrShape). The dtype is t's. A
+// negative axis counts from the last. The mode says what an index out of range does, negative
+// ones too; without one it is [IndexError]. With [IndexFromEnd], negative indices count from the
+// last element.
 func (t *Tensor) TakeAlong(indices *Tensor, axis int, mode ...IndexMode) *Tensor {
 	const name = "takealong"
 	h := hold(name, &t, &indices)
@@ -47,10 +46,9 @@ func (t *Tensor) TakeAlong(indices *Tensor, axis int, mode ...IndexMode) *Tensor
 	return t.gather(indices, list[0], mode)
 }
 
-// Take takes the elements of t along axis at the indices, each index giving a
-// whole slice: t's dimension axis is replaced by the dimensions of indices. It is
-// NumPy's take, PyTorch's index_select and embedding look-up. Dtypes and modes
-// are as for [Tensor.TakeAlong]; a result of more than 8 dimensions is ErrShape.
+// Take takes slices of t at the indices along axis: NumPy's take, PyTorch's index_select and
+// embedding look-up. The dimensions of indices replace t's dimension axis in the result. Dtypes
+// and modes are as for [Tensor.TakeAlong]. A result of more than 8 dimensions is ErrShape.
 func (t *Tensor) Take(indices *Tensor, axis int, mode ...IndexMode) *Tensor {
 	const name = "take"
 	h := hold(name, &t, &indices)
@@ -66,8 +64,8 @@ func (t *Tensor) Take(indices *Tensor, axis int, mode ...IndexMode) *Tensor {
 	if len(in)-1+len(at) > ir.MaxRank {
 		return failed(name, shapeErr("%v by %v indices: more than %d dimensions", in, at, ir.MaxRank), t, indices)
 	}
-	// All dimensions of the indices but the last become 1 in t, and the indices
-	// are 1 in t's other dimensions.
+	// t gets a dimension of 1 for each dimension of the indices except the last. The indices get
+	// a dimension of 1 for each other dimension of t.
 	if len(at) == 0 {
 		one := indices.Reshape(1)
 		many := t.Take(one, a, mode...)
@@ -100,8 +98,8 @@ func (t *Tensor) gather(indices *Tensor, axis int, mode []IndexMode) *Tensor {
 	return r
 }
 
-// asIndices is t where the engine takes it, else a new handle of integers as it does: of 32 or
-// 64 bits with a sign, and none that counts from the end of n elements.
+// asIndices returns indices that the engine takes: signed integers of 32 or 64 bits, none of
+// which counts from the end of n elements. It is t itself if t is such, else a new handle.
 func (t *Tensor) asIndices(n int, mode IndexMode) *Tensor {
 	to := t.DType()
 	if ir.IndexDTypes.Has(to) && mode != IndexFromEnd {
@@ -109,7 +107,7 @@ func (t *Tensor) asIndices(n int, mode IndexMode) *Tensor {
 	}
 	switch {
 	case ir.IndexDTypes.Has(to):
-	case to.Bits() < 32, to == Uint32 && !t.Stream().Device().Supports(Int64): // a number that is too large stays so
+	case to.Bits() < 32, to == Uint32 && !t.Stream().Device().Supports(Int64): // a number that is too large stays too large
 		to = Int32
 	default:
 		to = Int64
@@ -126,7 +124,7 @@ func (t *Tensor) asIndices(n int, mode IndexMode) *Tensor {
 		return r
 	}
 	below := r.LtScalar(0)
-	within := r.GeScalar(-float64(n)) // else the error is to name the index that was given
+	within := r.GeScalar(-float64(n)) // else the error must name the index as the program gave it
 	behind := below.And(within)
 	moved := r.AddScalar(float64(n))
 	s := Where(behind, moved, r)
@@ -134,7 +132,7 @@ func (t *Tensor) asIndices(n int, mode IndexMode) *Tensor {
 	return s
 }
 
-// plainMode is a mode that the engine knows.
+// plainMode returns a mode that the engine knows.
 func plainMode(m IndexMode) IndexMode {
 	if m == IndexFromEnd {
 		return IndexError
@@ -152,10 +150,10 @@ func modeOf(mode []IndexMode) (IndexMode, error) {
 	return mode[0], nil
 }
 
-// DynamicSlice takes sizes[i] elements along each dimension from starts[i] on,
-// where starts is a one-dimensional tensor of Int32 or Int64 (else ErrDType)
-// with an element per dimension (else ErrShape), known only when the result is
-// computed. Starts are clamped so that the slice lies within t.
+// DynamicSlice takes sizes[i] elements along each dimension i, beginning at starts[i]: XLA's
+// DynamicSlice. starts is a vector of Int32 or Int64 (else ErrDType) with one element per
+// dimension (else ErrShape). Its values are needed only when the result is computed. Starts are
+// clamped so that the slice is inside t.
 func (t *Tensor) DynamicSlice(starts *Tensor, sizes ...int) *Tensor {
 	const name = "dynamicslice"
 	h := hold(name, &t, &starts)
@@ -179,8 +177,9 @@ func (t *Tensor) DynamicSlice(starts *Tensor, sizes ...int) *Tensor {
 	return r
 }
 
-// DynamicUpdate gives t with the elements from starts on replaced by u, of t's
-// rank and dtype and no larger than t; otherwise as [Tensor.DynamicSlice].
+// DynamicUpdate returns t with the elements from starts on replaced by u: XLA's
+// DynamicUpdateSlice. u has t's rank and dtype, and is no larger than t. Starts and errors are as
+// for [Tensor.DynamicSlice].
 func (t *Tensor) DynamicUpdate(u, starts *Tensor) *Tensor {
 	const name = "dynamicupdate"
 	h := hold(name, &t, &u, &starts)
@@ -197,7 +196,7 @@ func (t *Tensor) DynamicUpdate(u, starts *Tensor) *Tensor {
 	if t.Rank() == 0 {
 		return u.Reshape()
 	}
-	// Within the window an element is u's, at its distance from the start.
+	// Inside the window, an element is u's at its distance from the start.
 	in := t.shape()
 	var mask *Tensor
 	moved := u.Reshape(u.shape()...)
@@ -227,7 +226,8 @@ func (t *Tensor) DynamicUpdate(u, starts *Tensor) *Tensor {
 	return r
 }
 
-// dynamic checks what dynamic slices and updates have in common.
+// dynamic checks the operands that dynamic slices and updates share. It returns nil if they are
+// valid.
 func (t *Tensor) dynamic(name string, starts *Tensor, sizes []int) *Tensor {
 	in := t.shape()
 	switch {
@@ -244,7 +244,7 @@ func (t *Tensor) dynamic(name string, starts *Tensor, sizes []int) *Tensor {
 	return nil
 }
 
-// dynamicStart is starts[i], clamped.
+// dynamicStart returns starts[i], clamped.
 func dynamicStart(starts *Tensor, i, n, size int) *Tensor {
 	own := starts.Slice(At(i))
 	r := own.ClampScalar(0, float64(size-n))
@@ -252,7 +252,7 @@ func dynamicStart(starts *Tensor, i, n, size int) *Tensor {
 	return r
 }
 
-// dynamicIndex are the n positions from starts[i] on.
+// dynamicIndex returns the n positions from starts[i] on.
 func dynamicIndex(starts *Tensor, i, n, size int) *Tensor {
 	from := dynamicStart(starts, i, n, size)
 	pos := ArangeOn(starts.Stream(), starts.DType(), 0, float64(n), 1)

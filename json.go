@@ -10,21 +10,21 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// MaxJSON is the number of elements up to which a tensor is written as JSON. Package npy is
-// for larger ones.
+// MaxJSON is the largest number of elements of a tensor in JSON. Use package npy for larger
+// tensors.
 const MaxJSON = 1 << 20
 
-// written is a tensor as JSON.
+// written is the JSON form of a tensor.
 type written struct {
 	DType string            `json:"dtype"`
 	Shape []int             `json:"shape"`
 	Data  []json.RawMessage `json:"data"`
 }
 
-// MarshalJSON runs what t needs and writes {"dtype": "float32", "shape": [2, 3], "data": [...]}, with the
-// elements in row-major order: what [Tensor.UnmarshalJSON] reads is the same, bit for bit but
-// for those of NaN. NaN and infinities are the strings "NaN", "Infinity" and "-Infinity". More
-// than [MaxJSON] elements are ErrShape.
+// MarshalJSON runs the ops that t needs and writes {"dtype": "float32", "shape": [2, 3], "data":
+// [...]}, with the elements in row-major order. [Tensor.UnmarshalJSON] reads the same elements,
+// bit for bit except the bits of a NaN. NaN and the infinities are the strings "NaN", "Infinity"
+// and "-Infinity". More than [MaxJSON] elements are ErrShape.
 func (t *Tensor) MarshalJSON() ([]byte, error) {
 	const op = "marshaljson"
 	h := hold(op, &t)
@@ -49,10 +49,11 @@ func (t *Tensor) MarshalJSON() ([]byte, error) {
 	return append(b, "]}"...), nil
 }
 
-// UnmarshalJSON gives t the value that [Tensor.MarshalJSON] has written: on t's stream where t has a
-// value, as [Tensor.Set] does, else on the default device. Shapes that do not fit the data and more
-// than [MaxJSON] elements (ErrShape), dtypes that are none and elements that the dtype cannot hold
-// (ErrDType) are errors; t stays as it was then. null changes nothing.
+// UnmarshalJSON gives t the value that [Tensor.MarshalJSON] wrote. If t has a value, the new one
+// is on t's stream, as with [Tensor.Set]; else it is on the default device. A shape that does not
+// fit the data, or more than [MaxJSON] elements, is ErrShape. An unknown dtype, or an element
+// that the dtype cannot hold, is ErrDType. After an error, t has its old value. null changes
+// nothing.
 func (t *Tensor) UnmarshalJSON(data []byte) error {
 	const op = "unmarshaljson"
 	if t == nil {
@@ -103,7 +104,7 @@ func (t *Tensor) UnmarshalJSON(data []byte) error {
 	return t.Err()
 }
 
-// jsonCodec writes and reads the elements of a dtype.
+// jsonCodec writes and reads the elements of one dtype.
 type jsonCodec struct {
 	write func(b []byte, t *Tensor) ([]byte, error)
 	read  func(p Place, shape []int, data []json.RawMessage) (*Tensor, error)
@@ -166,10 +167,11 @@ func jsonSigned[T int8 | int16 | int32 | int64]() jsonCodec {
 		func(s string) (T, error) { v, err := strconv.ParseInt(s, 10, bits); return T(v), err })
 }
 
-// jsonWords are the floats that JSON has no numbers for.
+// jsonWords are the float values that JSON's numbers cannot express.
 var jsonWords = map[string]float64{`"NaN"`: math.NaN(), `"Infinity"`: math.Inf(1), `"-Infinity"`: math.Inf(-1)}
 
-// jsonFloat writes the shortest digits from which a float of so many bits is read again.
+// jsonFloat writes the shortest digits from which a float of the given number of bits is read
+// back.
 func jsonFloat[T Element](bits int, wide func(T) float64, narrow func(float64) T) jsonCodec {
 	return codecOf(func(b []byte, v T) []byte {
 		x := wide(v)

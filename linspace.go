@@ -6,12 +6,12 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Linspace makes n numbers from start to stop, both included, at equal distances:
-// NumPy's and PyTorch's linspace. One number is start. They are computed in dt, in
-// Float32 for 16-bit floats, from whichever end is nearer. So the first is start and the
-// last stop, each rounded to dt once, and the error of the others is at most two units in
-// the last place of the larger end. Floats only, else ErrDType, as are ends that dt cannot
-// hold; ends that are not finite, and a negative n, are ErrShape.
+// Linspace makes n numbers from start to stop, both included, at equal distances: NumPy's and
+// PyTorch's linspace. A single number is start. Each number is computed in dt, or in Float32 for
+// 16-bit floats, from the nearer end. The first and the last number are therefore start and stop,
+// each rounded to dt once, and the error of the others is at most two units in the last place of
+// the larger end. A dtype that is no float is ErrDType, and so are ends that dt cannot hold. Ends
+// that are not finite, or a negative n, are ErrShape.
 func Linspace(dt DType, start, stop float64, n int) *Tensor {
 	return linspace(anywhere{}, "linspace", dt, start, stop, n)
 }
@@ -59,9 +59,10 @@ func linspace(p Place, op string, dt DType, start, stop float64, n int) *Tensor 
 	return narrowed(r, dt)
 }
 
-// spacing is the distance of n numbers from start to stop, times a power of two that
-// brings what dt cannot compute with into its range: half where start and stop are
-// further apart than the greatest number, a large one where the distance is denormal.
+// spacing returns the distance between neighbours of n numbers from start to stop, times scale, a
+// power of two. scale brings numbers that dt cannot compute with into its range: it is a half if
+// start and stop are further apart than the greatest number, and a large number if the distance
+// is denormal.
 func spacing(dt DType, start, stop float64, n int) (scale, step float64) {
 	gaps := float64(max(n-1, 1))
 	step = (stop - start) / gaps
@@ -84,8 +85,8 @@ func spacing(dt DType, start, stop float64, n int) (scale, step float64) {
 // finiteIn reports that x rounds to a finite number of a float dtype.
 func finiteIn(dt DType, x float64) bool { return !math.IsInf(ir.BitsFloat(dt, ir.FloatBits(dt, x)), 0) }
 
-// endIn is x in a wider dtype. Rounded to dt from there it is what x is in dt, though the
-// wider dtype rounds it first.
+// endIn returns x in a wider dtype. Rounding it from there to dt gives the same as rounding x to
+// dt directly, although the wider dtype rounds it first.
 func endIn(dt, wide DType, x float64) float64 {
 	w, want := ir.BitsFloat(wide, ir.FloatBits(wide, x)), ir.BitsFloat(dt, ir.FloatBits(dt, x))
 	if ir.BitsFloat(dt, ir.FloatBits(dt, w)) != want {
@@ -94,7 +95,7 @@ func endIn(dt, wide DType, x float64) float64 {
 	return w
 }
 
-// narrowed is x, which nobody else has, in dtype dt.
+// narrowed returns x in dtype dt. It ends x if that needs a cast, so only the caller may have x.
 func narrowed(x *Tensor, dt DType) *Tensor {
 	if x.DType() == dt {
 		return x

@@ -7,16 +7,16 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// MatMul is the matrix product, as NumPy's matmul: of (…, m, k) and (…, k, n)
-// it is (…, m, n), where the leading dimensions broadcast. A vector on the left
-// is a row, on the right a column, and its dimension is missing from the
-// result; two vectors give a 0-d tensor. Both have one dtype of numbers, which
-// is the result's (else ErrDType; integers wrap); a 0-d operand, inner
-// dimensions that differ, and leading ones that do not broadcast are ErrShape.
+// MatMul is the matrix product: NumPy's and PyTorch's matmul. The product of (…, m, k) and (…, k,
+// n) is (…, m, n), and the leading dimensions broadcast. A vector on the left is a row, a vector
+// on the right is a column, and the result lacks that dimension; two vectors give a 0-d tensor.
+// Both operands have one dtype of numbers, which is the result's too (else ErrDType); integers
+// wrap around. A 0-d operand is ErrShape, and so are inner dimensions that differ and leading
+// ones that do not broadcast.
 //
-// Each element of the result is summed in an order that depends on k only
-// (docs/numerics.md), so a row of a batch has the bits it has alone. Transposed
-// operands are read as they lie: use [Tensor.T] or [Tensor.Permute] freely.
+// The order in which an element is summed depends only on k (docs/numerics.md), so a row of a
+// batch has the same bits as alone. Transposed operands are read in place, without a copy: use
+// [Tensor.T] or [Tensor.Permute] freely.
 func (t *Tensor) MatMul(u *Tensor) *Tensor {
 	const name = "matmul"
 	h := hold(name, &t, &u)
@@ -35,7 +35,7 @@ func (t *Tensor) MatMul(u *Tensor) *Tensor {
 	if a[len(a)-1] != b[inner] {
 		return failed(name, shapeErr("%v and %v: %d columns and %d rows", a, b, a[len(a)-1], b[inner]), t, u)
 	}
-	// Labels of the dimensions: the last two of a are m and k, of b k and n; the
+	// Labels of the dimensions: the last two of a are m and k, those of b are k and n. The
 	// leading ones have negative labels, counted from their last.
 	const m, n, k = 1, 2, 3
 	la := append(leading(len(a)-2), m, k)
@@ -60,7 +60,7 @@ func (t *Tensor) MatMul(u *Tensor) *Tensor {
 	return contract(name, t, la, u, lb, out, []int{k})
 }
 
-// leading are the labels of n leading dimensions.
+// leading returns the labels of n leading dimensions.
 func leading(n int) []int {
 	var ls []int
 	for i := range max(n, 0) {
@@ -69,13 +69,12 @@ func leading(n int) []int {
 	return ls
 }
 
-// DotGeneral multiplies the elements of t and u that have equal positions along
-// pairs of batch axes and of contracted axes, and sums over the contracted ones.
-// The result has the batch dimensions in the order given, then the other
-// dimensions of t, then those of u. Axes are given for t and for u, pairwise,
-// and negative ones count from the last; pairs of different size, lists of
-// different length, and axes that are not there or given twice are ErrShape.
-// Dtypes and order are as for [Tensor.MatMul].
+// DotGeneral multiplies the elements of t and u that have equal positions along pairs of batch
+// axes and of contracted axes, and sums over the contracted ones: XLA's DotGeneral. The result
+// has the batch dimensions in the given order, then the other dimensions of t, then those of u.
+// The axes of t and of u are given pairwise; negative ones count from the last. A pair of
+// different sizes is ErrShape, and so are lists of different lengths and axes that do not exist
+// or are given twice. Dtypes and the order of sums are as for [Tensor.MatMul].
 func (t *Tensor) DotGeneral(u *Tensor, batchT, batchU, contractT, contractU []int) *Tensor {
 	const name = "dotgeneral"
 	h := hold(name, &t, &u)
@@ -99,7 +98,7 @@ func (t *Tensor) DotGeneral(u *Tensor, batchT, batchU, contractT, contractU []in
 			return failed(name, shapeErr("%v and %v: axes %d and %d are of size %d and %d", t.shape(), u.shape(), axesT[i], axesU[i], p, q), t, u)
 		}
 	}
-	// Pairs are labelled first, then what is left of t and of u.
+	// Label the pairs first, then the other dimensions of t and of u.
 	lt, lu := labelled(t.Rank(), axesT), labelled(u.Rank(), axesU)
 	next := len(axesT)
 	var out, sum []int
@@ -122,7 +121,7 @@ func (t *Tensor) DotGeneral(u *Tensor, batchT, batchU, contractT, contractU []in
 	return contract(name, t, lt, u, lu, out, sum)
 }
 
-// labelled gives axis axes[i] the label i, and the others -1.
+// labelled gives axis axes[i] the label i, and the other axes -1.
 func labelled(rank int, axes []int) []int {
 	ls := make([]int, rank)
 	for i := range ls {
@@ -131,10 +130,10 @@ func labelled(rank int, axes []int) []int {
 	return ls
 }
 
-// contract is the one way to a contraction: each dimension has a label, equal
-// labels are walked together, those in out are the result's dimensions, in that
-// order, and those in sum are summed over. Every label of out and sum is in lt
-// or lu, and no operand has a label twice. Sizes of equal labels are equal or 1.
+// contract makes every contraction. Each dimension has a label. Dimensions with equal labels are
+// iterated together, and their sizes are equal or 1. The labels in out are the result's
+// dimensions, in that order; those in sum are summed over. Every label of out and sum is in lt or
+// lu, and no operand has a label twice.
 func contract(name string, t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int) *Tensor {
 	if followed(t, u) {
 		return whole("contraction", name, follow.Contraction{T: lt, U: lu, Out: out, Sum: sum}, func(in []*Tensor) *Tensor {
@@ -178,8 +177,8 @@ func contract(name string, t *Tensor, lt []int, u *Tensor, lu []int, out, sum []
 	return r
 }
 
-// labelSizes are the sizes of the dimensions that labels stand for. There are
-// few: looking through them takes less time than a map.
+// labelSizes has the size of each label's dimension. There are few labels, so a linear search is
+// faster than a map.
 type labelSizes []struct{ label, size int }
 
 func (s labelSizes) of(label int) (size int, known bool) {
@@ -206,8 +205,8 @@ func (s *labelSizes) set(label, size int) {
 	*s = append(*s, struct{ label, size int }{label, size})
 }
 
-// product multiplies two tensors of one shape and sums over the axes from
-// first up to end, if there are any.
+// product multiplies two tensors of one shape and sums over axes first to end-1, if there are
+// any.
 func (t *Tensor) product(u *Tensor, first, end int) *Tensor {
 	if first == end {
 		return t.Mul(u)
@@ -219,8 +218,8 @@ func (t *Tensor) product(u *Tensor, first, end int) *Tensor {
 	return dot(t, u, axes)
 }
 
-// merged is contract where all labels together would be more dimensions than
-// there can be: those of one kind become one dimension.
+// merged is contract for labels that would need more dimensions than a tensor can have: it merges
+// the dimensions of each kind (batch, rows, columns, summed) into one.
 func merged(t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int, size labelSizes) *Tensor {
 	var batch, rows, columns []int
 	for _, l := range out {
@@ -258,7 +257,7 @@ func merged(t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int, size label
 	return ordered
 }
 
-// elements is the product of the sizes of labels.
+// elements returns the product of the sizes of labels.
 func elements(labels []int, size labelSizes) int {
 	n := 1
 	for _, l := range labels {
@@ -267,8 +266,8 @@ func elements(labels []int, size labelSizes) int {
 	return n
 }
 
-// spread views t, which nobody else has, with a dimension for every label of all, in
-// that order, of the sizes given; t itself where it is so already.
+// spread returns a view of t with one dimension for every label of all, in that order, with the
+// given sizes. It returns t itself if t has this form already. Only the caller may have t.
 func spread(t *Tensor, labels, all []int, size labelSizes) *Tensor {
 	order := make([]int, 0, len(labels))
 	shape, grown := make([]int, len(all)), make([]int, len(all))

@@ -8,11 +8,11 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Concat puts tensors one after another along an axis. They have one dtype, any
-// (else ErrDType), one rank above 0, and equal sizes but along the axis (else
-// ErrShape); a negative axis counts from the last. Without tensors the result is
-// ErrShape. Each element is read and written once: kernels that compute an operand
-// write it into the result, if nothing else needs it. NumPy's concatenate.
+// Concat joins tensors along an axis: NumPy's concatenate, PyTorch's cat. They have one dtype, of
+// any kind (else ErrDType), one rank above 0, and equal sizes along the other axes (else
+// ErrShape). A negative axis counts from the last. Without tensors the result is ErrShape. Each
+// element is read and written once. A kernel that computes an operand writes it directly into the
+// result, if no other op needs the operand.
 func Concat(axis int, ts ...*Tensor) *Tensor {
 	const name = "concat"
 	if len(ts) == 0 {
@@ -41,8 +41,8 @@ func Concat(axis int, ts ...*Tensor) *Tensor {
 	return concat(list, ts)
 }
 
-// oneKind reports tensors of different dtypes, ranks, or sizes but along the
-// axes that may differ.
+// oneKind returns an error for tensors of different dtypes or ranks, or of different sizes along
+// an axis that may not differ.
 func oneKind(ts []*Tensor, may func(axis int) bool) error {
 	first := ts[0].shape()
 	for _, t := range ts[1:] {
@@ -61,7 +61,7 @@ func oneKind(ts []*Tensor, may func(axis int) bool) error {
 	return nil
 }
 
-// concat joins halves of halves, so that an element passes few selections.
+// concat joins halves recursively, so each element passes few selections.
 func concat(axis []int, ts []*Tensor) *Tensor {
 	if len(ts) == 1 {
 		return ts[0]
@@ -79,10 +79,10 @@ func concat(axis []int, ts []*Tensor) *Tensor {
 	return r
 }
 
-// Stack puts tensors of one shape and dtype side by side along a new axis of
-// the result; negative axes count from the result's last. Dtypes that differ are
-// ErrDType; no tensors, shapes that differ, an axis that is not there, and a
-// result of more than 8 dimensions are ErrShape.
+// Stack joins tensors of one shape and dtype along a new axis of the result: NumPy's and
+// PyTorch's stack. A negative axis counts from the result's last. Different dtypes are ErrDType.
+// No tensors, different shapes, an axis that does not exist, and a result of more than 8
+// dimensions are ErrShape.
 func Stack(axis int, ts ...*Tensor) *Tensor {
 	const name = "stack"
 	if len(ts) == 0 {
@@ -117,14 +117,15 @@ func Stack(axis int, ts ...*Tensor) *Tensor {
 	return r
 }
 
-// Padding says how many elements Pad puts before and after a dimension, and
-// between each two neighbours of it. Negative numbers take elements away at the
-// ends, what is put there first, and are ErrShape between.
+// Padding says how many elements Pad adds before and after a dimension, and between each two
+// neighbours. A negative Before or After removes elements at that end, after Between has added
+// its elements. A negative Between is ErrShape.
 type Padding struct{ Before, After, Between int }
 
-// Pad surrounds t with a value, which takes t's dtype as in [Tensor.AddScalar].
-// Paddings are given per dimension, for the last ones where fewer than t has;
-// more are ErrShape, as is taking away more elements than there are.
+// Pad adds elements of one value around t and between its elements: NumPy's and PyTorch's pad,
+// XLA's Pad. The value takes t's dtype as in [Tensor.AddScalar]. Each dimension has a padding; if
+// fewer are given than t has dimensions, they are for the last ones. More paddings than
+// dimensions are ErrShape, and so is removing more elements than there are.
 func (t *Tensor) Pad(value float64, pads ...Padding) *Tensor {
 	const name = "pad"
 	h := hold(name, &t)
@@ -142,8 +143,8 @@ func (t *Tensor) Pad(value float64, pads ...Padding) *Tensor {
 	return t.padded(name, bits, pads)
 }
 
-// size is how many elements n become where nothing is taken away, and where
-// nothing is added at the ends; false where no int holds it.
+// size returns how many elements n become: out without removals, grown without additions at the
+// ends. It returns false if no int can hold that number.
 func (p Padding) size(n int) (out, grown int, ok bool) {
 	before, after := max(0, p.Before), max(0, p.After)
 	if n > 1 && p.Between > (math.MaxInt-n)/(n-1) {
@@ -192,10 +193,10 @@ func (t *Tensor) padded(name string, bits uint64, pads []Padding) *Tensor {
 	return s
 }
 
-// Assign gives t with the elements that the ranges select, as in
-// [Tensor.Slice], replaced by u's: u broadcasts to their shape (else ErrShape)
-// and has t's dtype (else ErrDType). t itself stays; where nobody needs it any
-// more, its memory is used again.
+// Assign returns t with the elements that the ranges select, as in [Tensor.Slice], replaced by
+// u's: NumPy's t[ranges] = u. u broadcasts to the shape of the selection (else ErrShape) and has
+// t's dtype (else ErrDType). t itself does not change. If nothing needs t any more, the result
+// reuses t's memory.
 func (t *Tensor) Assign(u *Tensor, ranges ...Range) *Tensor {
 	const name = "assign"
 	h := hold(name, &t, &u)
@@ -221,8 +222,7 @@ func (t *Tensor) Assign(u *Tensor, ranges ...Range) *Tensor {
 	return r
 }
 
-// AssignScalar is [Tensor.Assign] with a number, which takes t's dtype as in
-// [Tensor.AddScalar].
+// AssignScalar is [Tensor.Assign] of a number, which takes t's dtype as in [Tensor.AddScalar].
 func (t *Tensor) AssignScalar(value float64, ranges ...Range) *Tensor {
 	h := hold("assign", &t)
 	defer h.end()
@@ -238,14 +238,14 @@ func (t *Tensor) AssignScalar(value float64, ranges ...Range) *Tensor {
 	return r
 }
 
-// constant is a 0-d tensor of t's dtype, where t is.
+// constant returns a 0-d tensor of t's dtype on t's stream.
 func (t *Tensor) constant(value float64) *Tensor {
 	return FullOn(t.Stream(), t.DType(), value)
 }
 
-// Tile repeats t as a whole: reps times along each dimension, the last ones
-// where fewer are given than t has. More reps add dimensions in front. A
-// number, and a result that cannot be, are ErrShape.
+// Tile repeats t as a whole, reps times along each dimension: NumPy's and PyTorch's tile. If
+// fewer numbers are given than t has dimensions, they are for the last ones. More numbers add
+// dimensions in front. A negative number, or a result that is too large, is ErrShape.
 func (t *Tensor) Tile(reps ...int) *Tensor {
 	const name = "tile"
 	h := hold(name, &t)
@@ -263,8 +263,9 @@ func (t *Tensor) Tile(reps ...int) *Tensor {
 	return t.repeated(name, in, reps, true)
 }
 
-// Repeat repeats each element n times along an axis. A negative axis counts from
-// the last; one that is not there, or a negative n, is ErrShape.
+// Repeat repeats each element n times along an axis: NumPy's repeat, PyTorch's repeat_interleave.
+// A negative axis counts from the last. An axis that does not exist, or a negative n, is
+// ErrShape.
 func (t *Tensor) Repeat(n, axis int) *Tensor {
 	const name = "repeat"
 	h := hold(name, &t)
@@ -284,8 +285,8 @@ func (t *Tensor) Repeat(n, axis int) *Tensor {
 	return t.repeated(name, slices.Clone(t.shape()), reps, false)
 }
 
-// repeated views t, of shape in, with a dimension of size 1 beside each that is
-// repeated, before it or behind it, and expands that.
+// repeated expands a view of t, of shape in, that has a dimension of size 1 before or after each
+// repeated dimension.
 func (t *Tensor) repeated(name string, in, reps []int, before bool) *Tensor {
 	var split, wide []int
 	var out ir.Shape
@@ -316,8 +317,8 @@ func (t *Tensor) repeated(name string, in, reps []int, before bool) *Tensor {
 	return r
 }
 
-// repeatedInTurn repeats one dimension after another, where all at once would
-// take more dimensions than there are.
+// repeatedInTurn repeats one dimension after another. It is for tensors that would need too many
+// dimensions if all were repeated at once.
 func (t *Tensor) repeatedInTurn(name string, in, reps []int, before bool) *Tensor {
 	r := t.Reshape(in...)
 	for i := range in {
@@ -342,9 +343,9 @@ func (t *Tensor) repeatedInTurn(name string, in, reps []int, before bool) *Tenso
 	return r
 }
 
-// Roll moves the elements n places along an axis, those that leave one end
-// coming in at the other. A negative axis counts from the last; one that is not
-// there is ErrShape.
+// Roll moves the elements n places along an axis; elements that leave one end enter at the other:
+// NumPy's and PyTorch's roll. A negative axis counts from the last. An axis that does not exist
+// is ErrShape.
 func (t *Tensor) Roll(n, axis int) *Tensor {
 	const name = "roll"
 	h := hold(name, &t)
@@ -371,12 +372,13 @@ func (t *Tensor) Roll(n, axis int) *Tensor {
 	return r
 }
 
-// Triu keeps the elements on and above diagonal k of the last two dimensions
-// and makes the others 0, or false. Diagonal 0 is the main one, positive ones
-// are above it. A rank below 2 is ErrShape.
+// Triu keeps the elements on and above diagonal k of the last two dimensions and makes the others
+// 0, or false: NumPy's and PyTorch's triu. Diagonal 0 is the main one, and positive ones are
+// above it. A rank below 2 is ErrShape.
 func (t *Tensor) Triu(k int) *Tensor { return t.triangle("triu", k, (*Tensor).Ge) }
 
-// Tril keeps the elements on and below diagonal k, otherwise as [Tensor.Triu].
+// Tril keeps the elements on and below diagonal k and makes the others 0, or false: NumPy's and
+// PyTorch's tril. It is otherwise like [Tensor.Triu].
 func (t *Tensor) Tril(k int) *Tensor { return t.triangle("tril", k, (*Tensor).Le) }
 
 func (t *Tensor) triangle(name string, k int, keep func(col, row *Tensor) *Tensor) *Tensor {
@@ -390,7 +392,7 @@ func (t *Tensor) triangle(name string, k int, keep func(col, row *Tensor) *Tenso
 		return failed(name, shapeErr("%v is no matrix", in), t)
 	}
 	m, n := in[len(in)-2], in[len(in)-1]
-	k = min(max(k, -m), n) // further out all diagonals are one
+	k = min(max(k, -m), n) // all diagonals further out select the same
 	col := ArangeOn(t.Stream(), Int32, 0, float64(n), 1)
 	diagonal := ArangeOn(t.Stream(), Int32, float64(k), float64(k+m), 1)
 	row := diagonal.Unsqueeze(-1)
@@ -400,17 +402,17 @@ func (t *Tensor) triangle(name string, k int, keep func(col, row *Tensor) *Tenso
 	return r
 }
 
-// MaskedFill gives t with the elements where mask is true replaced by a value,
-// which takes t's dtype as in [Tensor.AddScalar]. The two broadcast; mask is
+// MaskedFill returns t with the elements where mask is true replaced by a value: PyTorch's
+// masked_fill. The value takes t's dtype as in [Tensor.AddScalar]. The two broadcast; mask is
 // Bool, else ErrDType.
 func (t *Tensor) MaskedFill(mask *Tensor, value float64) *Tensor {
 	return ScalarWhere(mask, value, t)
 }
 
-// OneHot adds a last dimension of n elements, 1 in dtype dt at the position that
-// t names and 0 elsewhere; positions out of range give zeros only. t is of
-// integers, and dt of tensors, else ErrDType; a negative n, or a result of more
-// than 8 dimensions, is ErrShape.
+// OneHot adds a last dimension of n elements to the result: 1 at the position that t's element
+// names, and 0 elsewhere. It is PyTorch's one_hot. For a position out of range, all n are 0. t
+// has integers (else ErrDType), and the result has dtype dt, any dtype of tensors (else
+// ErrDType). A negative n, or a result of more than 8 dimensions, is ErrShape.
 func (t *Tensor) OneHot(n int, dt DType) *Tensor {
 	const name = "onehot"
 	h := hold(name, &t)

@@ -8,17 +8,17 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// The ops of this file and of unique.go have results whose sizes depend on values. They
-// run what their operand needs and read how many elements there are, one number, before they
-// return; the elements stay where they are.
+// The ops of this file and of unique.go have results whose sizes depend on values. Before they
+// return, they run the ops that their operand needs and read one number, the number of elements.
+// The elements themselves are not read.
 
-// NonZero gives the positions, of dtype Int32 or Int64 (else ErrDType), of the elements of t
-// that are not 0, or are true, in row-major order: a matrix with a row for each of them and a
-// column for each dimension of t. It is PyTorch's nonzero and NumPy's argwhere. NaN is not 0. There
-// is no gradient.
+// NonZero returns the positions of the elements of t that are not 0, or are true, in row-major
+// order: PyTorch's nonzero, NumPy's argwhere. The result is a matrix of dtype dt, Int32 or Int64
+// (else ErrDType), with a row for each such element and a column for each dimension of t. NaN is
+// not 0. There is no gradient.
 //
-// How many there are is read: what t needs is run when NonZero is called, and the function of a
-// [Recording] that calls it is called in every run, as for other reads.
+// NonZero reads the number of these elements. Calling it therefore runs the ops that t needs. A
+// [Recording] whose function calls it calls the function in every run, as for other reads.
 func NonZero(dt DType, t *Tensor) *Tensor {
 	const name = "nonzero"
 	h := hold(name, &t)
@@ -55,7 +55,7 @@ func NonZero(dt DType, t *Tensor) *Tensor {
 	return r
 }
 
-// isTrue is where t is not 0; of bools another handle.
+// isTrue returns where t is not 0. For bools it is another handle of t.
 func (t *Tensor) isTrue() *Tensor {
 	if t.DType() == Bool {
 		return t.same()
@@ -63,12 +63,12 @@ func (t *Tensor) isTrue() *Tensor {
 	return t.NeScalar(0)
 }
 
-// MaskedSelect gives the elements of t where a mask is true, in row-major order: PyTorch's
-// masked_select, NumPy's t[mask]. The mask is Bool (else ErrDType) and has the shape of t, or
-// of its first dimensions (else ErrShape); the result has one dimension in place of these, and
-// t's others. The dtype is t's, any. The gradient goes to the elements that were selected.
+// MaskedSelect returns the elements of t where a mask is true, in row-major order: PyTorch's
+// masked_select, NumPy's t[mask]. The mask is Bool (else ErrDType) and has the shape of t, or of
+// t's first dimensions (else ErrShape). The result has one dimension in place of these, then t's
+// other dimensions. The dtype is t's, and may be any. The gradient goes to the selected elements.
 //
-// How many there are is read, as by [NonZero].
+// MaskedSelect reads the number of selected elements, as [NonZero] does.
 func MaskedSelect(t, mask *Tensor) *Tensor {
 	const name = "maskedselect"
 	h := hold(name, &t, &mask)
@@ -92,12 +92,12 @@ func MaskedSelect(t, mask *Tensor) *Tensor {
 		return failed(name, err, t, mask)
 	}
 	rows := t.Reshape(slices.Concat([]int{mask.Len()}, in[len(m):])...)
-	r := rows.Take(at, 0, IndexClamp) // they are in range: nobody has to look
+	r := rows.Take(at, 0, IndexClamp) // the positions are in range, so no check is needed
 	done(rows, at)
 	return r
 }
 
-// truePositions are where a vector of bools is true.
+// truePositions returns the positions at which a vector of bools is true.
 func truePositions(mask *Tensor) (*Tensor, error) {
 	n, dt := mask.Len(), Int32
 	if n > math.MaxInt32 {
@@ -124,8 +124,8 @@ func truePositions(mask *Tensor) (*Tensor, error) {
 	return r, nil
 }
 
-// wholeItem reads a tensor of one integer. Its caller has not been told of errors that t
-// carries.
+// wholeItem reads a tensor with one integer. A number above the largest int64 is ErrIndex, and
+// the error of t or of reading is returned without the name of an op.
 func wholeItem(t *Tensor) (int64, error) {
 	d, err := dense(t)
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Softmax is exp(t - max) / sum(exp(t - max)) along an axis: positive numbers
-// that add up to 1. Floats only, else ErrDType. A negative axis counts from the
-// last; one that is not there or has no elements is ErrShape. Along an axis with a NaN or +Inf, or of -Inf only, the result is NaN:
-// scores with -Inf for what is hidden are for [Tensor.MaskedSoftmax] wherever all of a row may be hidden.
+// Softmax is exp(t - max) / sum(exp(t - max)) along an axis: positive numbers that add up to 1.
+// It is PyTorch's softmax. t has floats, else ErrDType. A negative axis counts from the last. An
+// axis that does not exist or has no elements is ErrShape. A row with a NaN or +Inf, or with only
+// -Inf, gives NaN. Use [Tensor.MaskedSoftmax] for scores in which -Inf hides elements, if it may
+// hide a whole row.
 //
-// It is written from public ops and fuses as they do, with what comes before
-// and after it.
+// It is written from public ops and fuses like them with ops before and after it.
 func (t *Tensor) Softmax(axis int) *Tensor {
 	if followed(t) {
 		return whole("softmax", "softmax", axis, func(in []*Tensor) *Tensor { return in[0].Softmax(axis) }, t)
@@ -22,9 +22,9 @@ func (t *Tensor) Softmax(axis int) *Tensor {
 	return overFullRows("softmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor { return softmax(x, axes, false) })
 }
 
-// LogSoftmax is the logarithm of [Tensor.Softmax], computed as
-// t - max - log(sum(exp(t - max))), which stays accurate where the softmax
-// vanishes. It is NaN where the softmax is: see [Tensor.MaskedLogSoftmax].
+// LogSoftmax is the logarithm of [Tensor.Softmax]: PyTorch's log_softmax. It is computed as t -
+// max - log(sum(exp(t - max))), which stays accurate where the softmax is close to 0. It is NaN
+// where the softmax is NaN: see [Tensor.MaskedLogSoftmax].
 func (t *Tensor) LogSoftmax(axis int) *Tensor {
 	if followed(t) {
 		return whole("logsoftmax", "logsoftmax", axis, func(in []*Tensor) *Tensor { return in[0].LogSoftmax(axis) }, t)
@@ -32,24 +32,23 @@ func (t *Tensor) LogSoftmax(axis int) *Tensor {
 	return overFullRows("logsoftmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor { return logSoftmax(x, axes, false) })
 }
 
-// MaskedSoftmax is [Tensor.Softmax] over the elements that are seen: those where
-// mask is false and t is not -Inf. Hidden elements give 0 and get no gradient.
-// A row in which all is hidden gives 0 everywhere, as PyTorch's
-// scaled_dot_product_attention has it, where Softmax gives NaN. All other rows have
-// Softmax's bits. mask is Bool, else ErrDType, and broadcasts to t's shape,
-// else ErrShape; nil hides nothing but -Inf.
+// MaskedSoftmax is [Tensor.Softmax] over the visible elements: those where mask is false and t is
+// not -Inf. Hidden elements give 0 and get no gradient. A row without visible elements gives 0
+// everywhere, as in PyTorch's scaled_dot_product_attention, while Softmax gives NaN. All other
+// rows have Softmax's bits. mask is Bool, else ErrDType, and broadcasts to t's shape, else
+// ErrShape. A nil mask hides no element, so only those of -Inf are hidden.
 func (t *Tensor) MaskedSoftmax(mask *Tensor, axis int) *Tensor {
 	return overSeen("maskedsoftmax", t, mask, axis, softmax)
 }
 
-// MaskedLogSoftmax is the logarithm of [Tensor.MaskedSoftmax], computed as
-// [Tensor.LogSoftmax] is: -Inf at hidden elements, which get no gradient, and
-// everywhere in a row in which all is hidden.
+// MaskedLogSoftmax is the logarithm of [Tensor.MaskedSoftmax], computed like [Tensor.LogSoftmax].
+// It is -Inf at hidden elements, which get no gradient, and everywhere in a row without visible
+// elements.
 func (t *Tensor) MaskedLogSoftmax(mask *Tensor, axis int) *Tensor {
 	return overSeen("maskedlogsoftmax", t, mask, axis, logSoftmax)
 }
 
-// overSeen computes f along an axis of t with -Inf where mask is true.
+// overSeen computes f along an axis of t, with -Inf where mask is true.
 func overSeen(name string, t, mask *Tensor, axis int, f func(x *Tensor, axes []int, bare bool) *Tensor) *Tensor {
 	if mask != nil {
 		h := hold(name, &t, &mask)
@@ -76,7 +75,7 @@ func overSeen(name string, t, mask *Tensor, axis int, f func(x *Tensor, axes []i
 	return run(t)
 }
 
-// softmax is that of x's rows. Those of -Inf only are 0 where they may be bare.
+// softmax is the softmax of x's rows. If bare is set, a row of only -Inf gives 0.
 func softmax(x *Tensor, axes []int, bare bool) *Tensor {
 	d, e, sum := exps(x, axes, bare)
 	r := e.Div(sum)
@@ -84,7 +83,8 @@ func softmax(x *Tensor, axes []int, bare bool) *Tensor {
 	return r
 }
 
-// logSoftmax is that of x's rows. Those of -Inf only are -Inf where they may be bare.
+// logSoftmax is the logarithm of the softmax of x's rows. If bare is set, a row of only -Inf
+// gives -Inf.
 func logSoftmax(x *Tensor, axes []int, bare bool) *Tensor {
 	d, e, sum := exps(x, axes, bare)
 	log := sum.Log()
@@ -93,9 +93,10 @@ func logSoftmax(x *Tensor, axes []int, bare bool) *Tensor {
 	return r
 }
 
-// exps is x less its rows' largest elements, the exponential of that, and the sum of
-// these. Where rows may be bare, of -Inf only, they are -Inf, 0, and a sum that is not 0:
-// both bounds change nothing else, since other rows have a finite maximum or none, and a sum of at least 1.
+// exps returns d, x less its rows' largest elements; e, the exponential of d; and the sum of e.
+// If bare is set, a row of only -Inf gives a d of -Inf, an e of 0, and a sum that is not 0. The
+// two bounds change no other row, because its maximum is finite, +Inf or NaN, and its sum is at
+// least 1.
 func exps(x *Tensor, axes []int, bare bool) (d, e, sum *Tensor) {
 	top := reduce(ir.Max, x, axes, true)
 	if bare {
@@ -115,11 +116,10 @@ func exps(x *Tensor, axes []int, bare bool) (d, e, sum *Tensor) {
 	return d, e, sum
 }
 
-// LayerNorm brings t to mean 0 and variance 1 along the axes, the last one where
-// none is given: (t - mean) / sqrt(var + eps), times weight, plus bias. Weight
-// and bias may be nil; otherwise they have t's dtype (else ErrDType) and
-// broadcast to t's shape (else ErrShape). Floats only, else ErrDType. Axes are as
-// for [Tensor.Sum].
+// LayerNorm scales t to mean 0 and variance 1 along the axes, or along the last one if none is
+// given: (t - mean) / sqrt(var + eps), times weight, plus bias. It is PyTorch's layer_norm.
+// Weight and bias may be nil; otherwise they have t's dtype (else ErrDType) and broadcast to t's
+// shape (else ErrShape). t has floats, else ErrDType. Axes are as for [Tensor.Sum].
 func (t *Tensor) LayerNorm(weight, bias *Tensor, eps float64, axes ...int) *Tensor {
 	if followed(t, weight, bias) {
 		return whole("layernorm", "layernorm", follow.Norm{List: axes, Eps: eps}, func(in []*Tensor) *Tensor {
@@ -138,8 +138,8 @@ func (t *Tensor) LayerNorm(weight, bias *Tensor, eps float64, axes ...int) *Tens
 	})
 }
 
-// RMSNorm is t / sqrt(mean(t*t) + eps) along the axes, times weight, which may
-// be nil; otherwise as [Tensor.LayerNorm].
+// RMSNorm is t / sqrt(mean(t*t) + eps) along the axes, times weight, which may be nil: PyTorch's
+// rms_norm. Otherwise it is like [Tensor.LayerNorm].
 func (t *Tensor) RMSNorm(weight *Tensor, eps float64, axes ...int) *Tensor {
 	if followed(t, weight) {
 		return whole("rmsnorm", "rmsnorm", follow.Norm{List: axes, Eps: eps}, func(in []*Tensor) *Tensor {
@@ -157,7 +157,7 @@ func (t *Tensor) RMSNorm(weight *Tensor, eps float64, axes ...int) *Tensor {
 	})
 }
 
-// normalised is what the norms have in common: checks, weight and bias.
+// normalised does what all norms share: the checks, the weight and the bias.
 func normalised(name string, t *Tensor, axes []int, weight, bias *Tensor, f func(x *Tensor, list []int) *Tensor) *Tensor {
 	h := hold(name, &t)
 	defer h.end()
@@ -189,8 +189,8 @@ func normalised(name string, t *Tensor, axes []int, weight, bias *Tensor, f func
 	})
 }
 
-// applied is f(x, p), p in x's dtype; x itself where there is no p. x is
-// released if it is not the result.
+// applied returns f(x, p), with p in x's dtype, or x itself if p is nil. It releases x if x is
+// not the result.
 func applied(x, p *Tensor, f func(x, p *Tensor) *Tensor) *Tensor {
 	if p == nil {
 		return x
@@ -205,7 +205,7 @@ func applied(x, p *Tensor, f func(x, p *Tensor) *Tensor) *Tensor {
 	return r
 }
 
-// broadcastsTo reports that from can be read as to.
+// broadcastsTo reports whether shape from broadcasts to shape to.
 func broadcastsTo(from, to ir.Shape) bool {
 	if len(from) > len(to) {
 		return false
@@ -218,12 +218,11 @@ func broadcastsTo(from, to ir.Shape) bool {
 	return true
 }
 
-// CrossEntropy is, for every row of logits along the last axis, the negative
-// logarithm of the softmax at the row's target: logsumexp(row) - row[target].
-// Targets are Int32 or Int64 (else ErrDType) and have the shape of logits
-// without the last axis, which has elements (else ErrShape); so has the result.
-// A target out of range is ErrIndex when the result is computed. Logits are
-// floats, else ErrDType.
+// CrossEntropy is the negative logarithm of the softmax at the target, for every row of logits
+// along the last axis: logsumexp(row) - row[target]. It is PyTorch's cross_entropy without a
+// reduction. Targets are Int32 or Int64 (else ErrDType). They have the shape of logits without
+// the last axis, and so has the result; the last axis must have elements (else ErrShape). A
+// target out of range is ErrIndex when the result is computed. Logits are floats, else ErrDType.
 func CrossEntropy(logits, targets *Tensor) *Tensor {
 	const name = "crossentropy"
 	if followed(logits) {

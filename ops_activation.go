@@ -2,18 +2,18 @@ package millrace
 
 import "github.com/millrace-go/millrace/ir"
 
-// Activation functions of neural networks: compositions of other ops, recorded
-// as one. Shape and dtype of the result are t's. Floats only, else ErrDType,
-// where an op does not say otherwise.
+// The ops of this file are activation functions of neural networks: compositions of other ops,
+// recorded as one. Shape and dtype of the result are t's. Floats only, else ErrDType, unless an
+// op says otherwise.
 
 // Sigmoid is 1/(1+exp(-t)).
 func (t *Tensor) Sigmoid() *Tensor { return unary(ir.Sigmoid, t) }
 
-// Relu is t where it is above 0, else +0, for numbers; NaN gives NaN.
+// Relu is t where t is above 0, else +0, for numbers. NaN gives NaN.
 func (t *Tensor) Relu() *Tensor { return unary(ir.Relu, t) }
 
-// Gelu is t·Φ(t), with Φ the distribution function of the standard normal
-// distribution: t·(erf(t/√2)+1)/2.
+// Gelu is t·Φ(t) = t·(erf(t/√2)+1)/2, with Φ the distribution function of the standard normal
+// distribution.
 func (t *Tensor) Gelu() *Tensor { return unary(ir.Gelu, t) }
 
 // GeluTanh is Gelu's approximation t·(1+tanh(√(2/π)·(t+0.044715·t³)))/2.

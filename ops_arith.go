@@ -2,13 +2,13 @@ package millrace
 
 import "github.com/millrace-go/millrace/ir"
 
-// Arithmetic on two operands. They broadcast as in NumPy (else ErrShape) and
-// have one dtype, of numbers unless an op says otherwise (else ErrDType), which
-// is the result's. Integers wrap. In the Scalar forms the number takes the
-// tensor's dtype: rounded to nearest for floats, held exactly by integers or
-// ErrDType. AddScalar(s) is t + s; for ops whose order matters ScalarSub(s) is
-// s - t. Go rounds an integer above 2^53 to a float64 before a method sees it: FromSlice of
-// one element is exact.
+// The ops of this file are arithmetic on two operands. The operands broadcast as in NumPy (else
+// ErrShape). They have one dtype, of numbers unless an op says otherwise (else ErrDType), which
+// is the result's too. Integers wrap around. In the Scalar forms, the number takes the tensor's
+// dtype: a float dtype rounds it to nearest, and an integer dtype must hold it exactly, else
+// ErrDType. AddScalar(s) is t + s; if the order of the operands matters, ScalarSub(s) is s - t.
+// Go rounds an integer above 2^53 to a float64 before a method gets it; FromSlice of one element
+// is exact.
 
 // Add is t + u.
 func (t *Tensor) Add(u *Tensor) *Tensor { return binary(ir.Add, t, u) }
@@ -32,9 +32,9 @@ func (t *Tensor) Mul(u *Tensor) *Tensor { return binary(ir.Mul, t, u) }
 // MulScalar is t * s: [Tensor.Mul] with a number for u.
 func (t *Tensor) MulScalar(s float64) *Tensor { return rightScalar(ir.Mul, t, s) }
 
-// Div is t / u: the IEEE quotient of floats; of integers the quotient rounded
-// toward zero, as in Go, with x/0 = 0 and the smallest value by -1 wrapping to
-// itself.
+// Div is t / u: NumPy's and PyTorch's divide for floats, the IEEE quotient. For integers it is
+// the quotient rounded toward zero, as in Go; x/0 is 0, and the smallest value divided by -1
+// wraps around to itself.
 func (t *Tensor) Div(u *Tensor) *Tensor { return binary(ir.Div, t, u) }
 
 // DivScalar is t / s: [Tensor.Div] with a number for u.
@@ -44,10 +44,10 @@ func (t *Tensor) DivScalar(s float64) *Tensor { return rightScalar(ir.Div, t, s)
 // order.
 func (t *Tensor) ScalarDiv(s float64) *Tensor { return leftScalar(ir.Div, s, t) }
 
-// FloorDiv is the exact quotient rounded down, for floats too, as long as every
-// integer of its size is one (up to 2^24 for Float32); for integers x/0 = 0 and
-// the smallest value by -1 wraps to itself. Where no result is rounded FloorDiv*u
-// + Rem is t.
+// FloorDiv is t/u rounded down: NumPy's and PyTorch's floor_divide. For floats it is the exact
+// quotient rounded down, as long as the dtype has every whole number of its size (up to 2^24 for
+// Float32). For integers x/0 is 0, and the smallest value divided by -1 wraps around to itself.
+// If no result is rounded, FloorDiv*u + Rem is t.
 func (t *Tensor) FloorDiv(u *Tensor) *Tensor { return binary(ir.FloorDiv, t, u) }
 
 // FloorDivScalar is t/s rounded down: [Tensor.FloorDiv] with a number for u.
@@ -57,8 +57,9 @@ func (t *Tensor) FloorDivScalar(s float64) *Tensor { return rightScalar(ir.Floor
 // operands in that order.
 func (t *Tensor) ScalarFloorDiv(s float64) *Tensor { return leftScalar(ir.FloorDiv, s, t) }
 
-// Rem is the remainder with the sign of u that goes with FloorDiv, as NumPy's %
-// and not Go's. For integers x rem 0 is 0; for floats it is NaN.
+// Rem is the remainder that goes with [Tensor.FloorDiv], with the sign of u: NumPy's and Python's
+// %, not Go's, and PyTorch's remainder. For integers the remainder by 0 is 0; for floats it is
+// NaN.
 func (t *Tensor) Rem(u *Tensor) *Tensor { return binary(ir.Rem, t, u) }
 
 // RemScalar is the remainder of t by s: [Tensor.Rem] with a number for u.
@@ -68,10 +69,10 @@ func (t *Tensor) RemScalar(s float64) *Tensor { return rightScalar(ir.Rem, t, s)
 // operands in that order.
 func (t *Tensor) ScalarRem(s float64) *Tensor { return leftScalar(ir.Rem, s, t) }
 
-// Pow is t to the power u. For floats the special cases are C's pow: x to the
-// power ±0 is 1 for any x, even NaN, and a negative number to a power that is
-// not whole is NaN. For integers it wraps, and a negative power gives 0 except
-// of 1 and -1.
+// Pow is t to the power u: NumPy's power, PyTorch's pow. For floats the special cases are those
+// of C's pow: x to the power ±0 is 1 for any x, even NaN, and a negative number to a power that
+// is not whole is NaN. For integers it wraps around. A negative power of an integer is 0, except
+// for the bases 1 and -1.
 func (t *Tensor) Pow(u *Tensor) *Tensor { return binary(ir.Pow, t, u) }
 
 // PowScalar is t to the power s: [Tensor.Pow] with a number for u. For small
@@ -82,23 +83,23 @@ func (t *Tensor) PowScalar(s float64) *Tensor { return rightScalar(ir.Pow, t, s)
 // in that order.
 func (t *Tensor) ScalarPow(s float64) *Tensor { return leftScalar(ir.Pow, s, t) }
 
-// Maximum is the larger of t and u. If either is NaN the result is NaN, and -0
-// is less than +0. The largest element of a tensor is [Tensor.Max].
+// Maximum is the larger of t and u. If either is NaN, the result is NaN; -0 is less than +0. The
+// largest element of a tensor is [Tensor.Max].
 func (t *Tensor) Maximum(u *Tensor) *Tensor { return binary(ir.Maximum, t, u) }
 
 // MaximumScalar is the larger of t and s: [Tensor.Maximum] with a number for u.
 func (t *Tensor) MaximumScalar(s float64) *Tensor { return rightScalar(ir.Maximum, t, s) }
 
-// Minimum is the smaller of t and u. If either is NaN the result is NaN, and -0
-// is less than +0.
+// Minimum is the smaller of t and u. If either is NaN, the result is NaN; -0 is less than +0. The
+// smallest element of a tensor is [Tensor.Min].
 func (t *Tensor) Minimum(u *Tensor) *Tensor { return binary(ir.Minimum, t, u) }
 
 // MinimumScalar is the smaller of t and s: [Tensor.Minimum] with a number for
 // u.
 func (t *Tensor) MinimumScalar(s float64) *Tensor { return rightScalar(ir.Minimum, t, s) }
 
-// Atan2 is the angle of the point (u, t), in [-π, π], with C's special cases:
-// the arc tangent of t/u in the right quadrant. Floats only.
+// Atan2 is the angle of the point (u, t), in [-π, π]: the arc tangent of t/u in the right
+// quadrant, with the special cases of C's atan2. Floats only.
 func (t *Tensor) Atan2(u *Tensor) *Tensor { return binary(ir.Atan2, t, u) }
 
 // Atan2Scalar is the angle of (s, t): [Tensor.Atan2] with a number for u.
@@ -108,14 +109,13 @@ func (t *Tensor) Atan2Scalar(s float64) *Tensor { return rightScalar(ir.Atan2, t
 // operands in that order.
 func (t *Tensor) ScalarAtan2(s float64) *Tensor { return leftScalar(ir.Atan2, s, t) }
 
-// maxPowInt bounds the powers that become products. An error of
-// one rounding doubles at every squaring: beyond, Pow is the better choice.
+// maxPowInt is the largest power that is computed by products. Each squaring doubles the relative
+// error, so Pow is the better choice for larger powers.
 const maxPowInt = 16
 
-// PowInt is t to a whole power. From 1 to 16, and for floats from -16 to -1,
-// it records products (and one Recip), so that the result may differ from
-// [Tensor.Pow] in the last bits; other powers are PowScalar. The dtype is t's,
-// numbers only.
+// PowInt is t to a whole power n. For n from 1 to 16, and for floats also from -16 to -1, it
+// records products (and one Recip). The result may differ from [Tensor.Pow] in the last bits.
+// Other powers are [Tensor.PowScalar]. The dtype is t's, numbers only.
 func (t *Tensor) PowInt(n int) *Tensor {
 	t = still(t)
 	defer done(t)
@@ -132,8 +132,8 @@ func (t *Tensor) PowInt(n int) *Tensor {
 	return r
 }
 
-// powInt is the product of m >= 1 factors t as a new handle, by halves: each
-// step's handle is released as soon as the next is recorded.
+// powInt returns the product of m >= 1 factors t, as a new handle. It squares the power m/2 and
+// releases each step's handle once the next step is recorded.
 func powInt(t *Tensor, m int) *Tensor {
 	switch m {
 	case 1:
@@ -152,5 +152,5 @@ func powInt(t *Tensor, m int) *Tensor {
 	return r
 }
 
-// same is another handle of t's value.
+// same returns another handle of t's value.
 func (t *Tensor) same() *Tensor { return t.Reshape(t.shape()...) }

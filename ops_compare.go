@@ -2,11 +2,11 @@ package millrace
 
 import "github.com/millrace-go/millrace/ir"
 
-// Comparisons, element by element. The operands broadcast as in NumPy (else
-// ErrShape) and have one dtype (else ErrDType); the result is Bool. A
-// comparison with NaN is false, except Ne. In the Scalar forms the number takes
-// the tensor's dtype: rounded to nearest for floats, held exactly by integers
-// or ErrDType. Equal and AllClose compare whole tensors.
+// The ops of this file compare element by element. The operands broadcast as in NumPy (else
+// ErrShape) and have one dtype (else ErrDType); the result is Bool. A comparison with NaN is
+// false, except Ne. In the Scalar forms, the number takes the tensor's dtype: a float dtype
+// rounds it to nearest, and an integer dtype must hold it exactly, else ErrDType. [Equal] and
+// [AllClose] compare whole tensors.
 
 // Eq is t == u. For any dtype.
 func (t *Tensor) Eq(u *Tensor) *Tensor { return binary(ir.Eq, t, u) }
@@ -14,7 +14,7 @@ func (t *Tensor) Eq(u *Tensor) *Tensor { return binary(ir.Eq, t, u) }
 // EqScalar is t == s: [Tensor.Eq] with a number for u.
 func (t *Tensor) EqScalar(s float64) *Tensor { return rightScalar(ir.Eq, t, s) }
 
-// Ne is t != u. For any dtype; true where either is NaN.
+// Ne is t != u. For any dtype; it is true where either is NaN.
 func (t *Tensor) Ne(u *Tensor) *Tensor { return binary(ir.Ne, t, u) }
 
 // NeScalar is t != s: [Tensor.Ne] with a number for u.

@@ -2,15 +2,15 @@ package millrace
 
 import "math"
 
-// Functions that are composed of others. They are computed in Float32 for 16-bit
-// floats, and have gradients of their own (package autodiff).
+// The functions of this file are composed of other ops. 16-bit floats are computed in Float32.
+// Package autodiff has a derivative for each function as a whole.
 
-// Log10 is the logarithm to base 10; of ±0 -Inf, of negative numbers NaN. Of powers of ten it
-// is a whole number. Floats only.
+// Log10 is the logarithm to base 10. ±0 gives -Inf, and negative numbers give NaN. Powers of ten
+// give exact whole numbers. Floats only.
 func (t *Tensor) Log10() *Tensor {
 	return composed("log10", t, (*Tensor).Log10, func(x *Tensor) *Tensor {
-		// What is within an ulp or two of a whole number is that number: log is not exact
-		// enough to tell, and 10^n is what people look at.
+		// A result within one or two ulp of a whole number becomes that number. Log is not exact
+		// enough to tell the two apart, and users expect exact results for 10^n.
 		log := x.Log()
 		y := log.MulScalar(math.Log10E)
 		n := y.Round()
@@ -25,11 +25,10 @@ func (t *Tensor) Log10() *Tensor {
 	})
 }
 
-// Asinh is the inverse of the hyperbolic sine. Zeros keep their sign. Floats
-// only.
+// Asinh is the inverse of the hyperbolic sine. Zeros keep their sign. Floats only.
 func (t *Tensor) Asinh() *Tensor {
 	return composed("asinh", t, (*Tensor).Asinh, func(x *Tensor) *Tensor {
-		// log1p(a + a²/(1 + √(a²+1))), which is log(2a) where a is large.
+		// The result is log1p(a + a²/(1 + √(a²+1))), or log(2a) if a is large.
 		a := x.Abs()
 		sq := a.Square()
 		more := sq.AddScalar(1)
@@ -45,10 +44,11 @@ func (t *Tensor) Asinh() *Tensor {
 	})
 }
 
-// Acosh is the inverse of the hyperbolic cosine, from 0 on; below 1 NaN. Floats only.
+// Acosh is the inverse of the hyperbolic cosine, at least 0; numbers below 1 give NaN. Floats
+// only.
 func (t *Tensor) Acosh() *Tensor {
 	return composed("acosh", t, (*Tensor).Acosh, func(x *Tensor) *Tensor {
-		// With t = x-1, which is exact near 1: log1p(t + √(t·(t+2))).
+		// With t = x-1, which is exact near 1, the result is log1p(t + √(t·(t+2))).
 		d := x.SubScalar(1)
 		above := d.AddScalar(2)
 		sq := d.Mul(above)
@@ -62,11 +62,12 @@ func (t *Tensor) Acosh() *Tensor {
 	})
 }
 
-// Atanh is the inverse of the hyperbolic tangent; of ±1 ±Inf, outside [-1, 1]
+// Atanh is the inverse of the hyperbolic tangent. ±1 gives ±Inf, and numbers outside [-1, 1] give
 // NaN. Zeros keep their sign. Floats only.
 func (t *Tensor) Atanh() *Tensor {
 	return composed("atanh", t, (*Tensor).Atanh, func(x *Tensor) *Tensor {
-		// log1p(2a/(1-a))/2; near 0 the quotient loses least as 2a + 2a·a/(1-a).
+		// The result is log1p(2a/(1-a))/2. Near 0, the quotient is most accurate as 2a +
+		// 2a·a/(1-a).
 		a := x.Abs()
 		left := a.ScalarSub(1)
 		twice := a.MulScalar(2)
@@ -84,8 +85,8 @@ func (t *Tensor) Atanh() *Tensor {
 	})
 }
 
-// composed is an elementwise op that autodiff has a rule for and that is made of f's ops, in
-// the dtype that t's is computed in; op is the method itself.
+// composed records an elementwise op that consists of f's ops, in the dtype that t is computed
+// in. Autodiff has a rule for the whole op. op is the calling method.
 func composed(name string, t *Tensor, op, f func(x *Tensor) *Tensor) *Tensor {
 	if followed(t) {
 		return whole(name, name, nil, func(in []*Tensor) *Tensor { return op(in[0]) }, t)
@@ -93,7 +94,7 @@ func composed(name string, t *Tensor, op, f func(x *Tensor) *Tensor) *Tensor {
 	return overRows(name, t, nil, func(x *Tensor, _ []int) *Tensor { return f(x) })
 }
 
-// epsilon is the distance from 1 to the next float.
+// epsilon returns the distance from 1 to the next float.
 func epsilon(dt DType) float64 {
 	if dt == Float64 {
 		return 0x1p-52
@@ -101,8 +102,8 @@ func epsilon(dt DType) float64 {
 	return 0x1p-23
 }
 
-// logOfLarge is log(1+y), or where a is so large that neither 1 nor what a misses of y
-// matters, log(2·big), big and y being the larger part of one number.
+// logOfLarge returns log(1+y), or log(2·big) if a is so large that neither 1 nor the difference
+// between y and 2·big matters.
 func logOfLarge(a, big, y *Tensor) *Tensor {
 	large := a.GtScalar(4 / epsilon(a.DType()))
 	arg := Where(large, big, y)
@@ -113,7 +114,7 @@ func logOfLarge(a, big, y *Tensor) *Tensor {
 	return r
 }
 
-// signed is r, which is not negative, with the sign of x.
+// signed returns r, which is not negative, with the sign of x.
 func signed(r, x *Tensor) *Tensor {
 	s := x.Sign()
 	y := s.Mul(r)

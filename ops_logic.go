@@ -5,9 +5,9 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Logic on Bool tensors and bit operations on integer tensors. The operands
-// broadcast as in NumPy (else ErrShape) and have one dtype (else ErrDType),
-// which is the result's.
+// The ops of this file are logic on Bool tensors and bit operations on integer tensors. The
+// operands broadcast as in NumPy (else ErrShape) and have one dtype (else ErrDType), which is the
+// result's too.
 
 func isBool(dt DType) bool { return dt == Bool }
 func isInt(dt DType) bool  { return dt.IsInt() }
@@ -17,8 +17,8 @@ const (
 	useLogic = "bit operations take integers; for bool there are And, Or, Xor and Not"
 )
 
-// logic and bitwise record op on two operands after a look at the first one's
-// dtype; that the second has the same is checked in recording.
+// logic and bitwise record op on two operands if the first one's dtype allows it. Recording
+// checks that the second one has the same dtype.
 func logic(op ir.Op, t, u *Tensor) *Tensor   { return only(op, isBool, useBit, t, arg(u)) }
 func bitwise(op ir.Op, t, u *Tensor) *Tensor { return only(op, isInt, useLogic, t, arg(u)) }
 
@@ -32,13 +32,13 @@ func bitwiseScalar(op ir.Op, t *Tensor, s float64) *Tensor {
 	return only(op, isInt, useLogic, t, stream.Arg{Bits: bits})
 }
 
-// And is true where both are. Bool only.
+// And is true where t and u both are: NumPy's and PyTorch's logical_and. Bool only.
 func (t *Tensor) And(u *Tensor) *Tensor { return logic(ir.And, t, u) }
 
-// Or is true where one or both are. Bool only.
+// Or is true where t or u is, or both: NumPy's and PyTorch's logical_or. Bool only.
 func (t *Tensor) Or(u *Tensor) *Tensor { return logic(ir.Or, t, u) }
 
-// Xor is true where exactly one is. Bool only.
+// Xor is true where exactly one of t and u is: NumPy's and PyTorch's logical_xor. Bool only.
 func (t *Tensor) Xor(u *Tensor) *Tensor { return logic(ir.Xor, t, u) }
 
 // Not is true where t is false. Bool only.
@@ -71,20 +71,19 @@ func (t *Tensor) BitNot() *Tensor {
 	return only(ir.Not, isInt, useLogic, t)
 }
 
-// Shl is t << u. Bits shifted out are lost; a shift by the width or more is 0.
-// A negative shift counts as one by the width or more. Integers only.
+// Shl is t << u. Bits that are shifted out are lost. A shift by the dtype's width or more, or a
+// negative one, gives 0. Integers only.
 func (t *Tensor) Shl(u *Tensor) *Tensor { return bitwise(ir.Shl, t, u) }
 
 // ShlScalar is [Tensor.Shl] with a number for u, which t's dtype must hold.
 func (t *Tensor) ShlScalar(s float64) *Tensor { return bitwiseScalar(ir.Shl, t, s) }
 
-// Shr is t >> u: the sign is copied in for signed types, zeros for uint8. A
-// shift by the width or more leaves only those, and a negative shift counts as
-// one. Integers only.
+// Shr is t >> u. It shifts in copies of the sign for signed dtypes, and zeros for unsigned ones.
+// A shift by the dtype's width or more, or a negative one, leaves only these. Integers only.
 func (t *Tensor) Shr(u *Tensor) *Tensor { return bitwise(ir.Shr, t, u) }
 
-// MulHigh is the high half of t * u, of which Mul is the low one, for arithmetic
-// with numbers of several words. Uint32 and Uint64 only (else ErrDType).
+// MulHigh is the high half of the product t * u; Mul is the low half. It is for arithmetic on
+// numbers of several words. Uint32 and Uint64 only (else ErrDType).
 func (t *Tensor) MulHigh(u *Tensor) *Tensor { return binary(ir.MulHigh, t, u) }
 
 // ShrScalar is [Tensor.Shr] with a number for u, which t's dtype must hold.

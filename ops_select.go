@@ -5,9 +5,9 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Where takes elements of x where mask is true and of y elsewhere. The mask is
-// Bool; x and y have one dtype, any, which is the result's (else ErrDType). All
-// three broadcast as in NumPy (else ErrShape).
+// Where takes elements of x where mask is true, and of y elsewhere: NumPy's and PyTorch's where.
+// The mask is Bool. x and y have one dtype, of any kind, which is the result's too (else
+// ErrDType). All three broadcast as in NumPy (else ErrShape).
 func Where(mask, x, y *Tensor) *Tensor { return ternary(ir.Where, mask, x, y) }
 
 // WhereScalar is [Where] with a number for y, which takes x's dtype as in
@@ -18,7 +18,7 @@ func WhereScalar(mask, x *Tensor, y float64) *Tensor { return whereScalar(mask, 
 // [Tensor.AddScalar].
 func ScalarWhere(mask *Tensor, x float64, y *Tensor) *Tensor { return whereScalar(mask, y, x, 2) }
 
-// whereScalar is Where of x, which is operand at, and a number in x's dtype.
+// whereScalar is Where of a number and x, which is operand number at; the number takes x's dtype.
 func whereScalar(mask, x *Tensor, s float64, at int) *Tensor {
 	for {
 		is := seen(x)
@@ -34,10 +34,9 @@ func whereScalar(mask, x *Tensor, s float64, at int) *Tensor {
 	}
 }
 
-// Clamp limits t to [lo, hi]: Minimum(Maximum(t, lo), hi), so that hi wins
-// where lo > hi, and a NaN in any operand gives NaN. The three have one dtype
-// of numbers, which is the result's (else ErrDType), and broadcast as in NumPy
-// (else ErrShape).
+// Clamp limits t to [lo, hi]: NumPy's clip, PyTorch's clamp. It is Minimum(Maximum(t, lo), hi),
+// so the result is hi if lo > hi, and a NaN in any operand gives NaN. The three have one dtype of
+// numbers, which is the result's too (else ErrDType), and broadcast as in NumPy (else ErrShape).
 func (t *Tensor) Clamp(lo, hi *Tensor) *Tensor { return ternary(ir.Clamp, t, lo, hi) }
 
 // ClampScalar is [Tensor.Clamp] with numbers, which take t's dtype as in
@@ -71,12 +70,11 @@ func (t *Tensor) IsInf() *Tensor { return unary(ir.IsInf, t) }
 // Floats only, else ErrDType.
 func (t *Tensor) IsFinite() *Tensor { return unary(ir.IsFinite, t) }
 
-// Cast converts the elements to another dtype. To an integer type, floats are
-// rounded toward zero, NaN becomes 0, and what is out of range becomes the
-// nearest limit, of integers too. To a float type, integers are rounded to
-// nearest. Of bool, false is 0 and true 1; to bool, everything but 0 is true,
-// NaN too. A dtype that tensors cannot have is ErrDType, one that the device
-// lacks ErrUnsupported.
+// Cast converts the elements to another dtype: NumPy's astype, PyTorch's to. To an integer dtype,
+// floats are rounded toward zero, and NaN becomes 0. A number out of the range, of floats or
+// integers, becomes the nearest limit. To a float dtype, numbers are rounded to nearest. false
+// becomes 0 and true 1. To bool, 0 becomes false and every other number true, NaN too. A dtype
+// that tensors cannot have is ErrDType; one that the device lacks is ErrUnsupported.
 func (t *Tensor) Cast(dt DType) *Tensor {
 	if !dt.Tensor() {
 		return failed("cast", dtypeErr("%v is no dtype of tensors", dt), t)

@@ -7,40 +7,38 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// PlanFilter says what [ExportPlans] writes. The zero value is for all that the
-// process used so far, on the devices that are open. The fields:
+// PlanFilter says what [ExportPlans] writes. The zero value means all that the process used so
+// far, on the devices that are open. The fields:
 //
-//	Device  a driver's name, such as "cpu": what was made for it only
-//	Cache   a cache directory: what other processes left there is written, too
-//	Since   a time: of the directory, only what was used since; it knows that to the hour
+//	Device  a driver's name, such as "cpu": write only what was made for it
+//	Cache   a cache directory: also write what other processes left there
+//	Since   a time: from the directory, write only what was used since, accurate to the hour
 type PlanFilter = plans.PlanFilter
 
-// ExportPlans writes a bundle of what the process found out about its code: the
-// plans of the segments that it ran, whether they were made, read from the cache
-// or came from another bundle, and how fast the choices of its kernels are. A
-// program that is given the bundle by [UsePlans] explores nothing that is in it.
+// ExportPlans writes a bundle of what the process learned about its code: the plans of the
+// segments that it ran, and how fast the ways to run its kernels are. A plan is written whether
+// the process made it, read it from the cache or got it from another bundle. A program that
+// passes the bundle to [UsePlans] does not explore the segments that are in it.
 //
-// Call it at the end of a run that does what the program's users will do, before
-// the devices are closed. It waits for searches for better plans; background
-// tuning is waited for by [Device.Wait]. Only plans of the fusion mode that a
-// device was opened with are written, and of the segments that it ran last, up to
-// 4096. The same plans give the same bytes. Where there is nothing to write the
-// error is ErrNoPlans.
+// Call it before the devices are closed, at the end of a run that does the same work as the
+// program's users. It waits for searches for better plans; [Device.Wait] waits for background
+// tuning. It writes only plans of the fusion mode that a device was opened with, for the segments
+// that ran last, up to 4096. The same plans give the same bytes. If there is nothing to write,
+// the error is ErrNoPlans.
 //
-// Which kernels ran on the CPU, and how their operands lay, is in it too, for
-// fusebench plans gen, which makes code of them. A kernel is noted when it runs:
-// where the best plan was found in the background the work must be run once more,
-// after [Device.Wait], or the device opened with Explore set to ExploreWait.
+// The bundle also says which kernels ran on the CPU and how their operands were laid out in
+// memory; fusebench plans gen makes code from that. A kernel is noted when it runs. If the best
+// plan was found in the background, run the work again after [Device.Wait], or open the device
+// with Explore set to ExploreWait.
 //
-// A plan serves all scalars and all sizes, a batch of one included. A run that is
-// recorded with a size of 1, though, gives plans for that size: larger ones have
-// others.
+// A plan serves all scalars and all sizes, also a batch of one. But a run that is recorded with a
+// size of 1 gives plans for that size only; larger sizes have other plans.
 //
-// A bundle is data and holds no code, and of the program's data only what
-// [Tensor.Explain] shows: the operations of each segment with the sizes and scalars
-// that it was explored on, for people. It is of use to devices of the same driver
-// in programs with the same version of plans: those for the CPU are the same on
-// all CPUs, those for a GPU on adapters with the same limits or higher ones.
+// A bundle is data and holds no code. Of the program's data it holds only what [Tensor.Explain]
+// shows: the operations of each segment with the sizes and scalars that it was explored with, for
+// people. It serves devices of the same driver, in programs with the same version of plans. Plans
+// for the CPU are the same on all CPUs; plans for a GPU serve adapters with the same limits or
+// higher ones.
 func ExportPlans(w io.Writer, f PlanFilter) error {
 	if w == nil {
 		return errNilWriter
@@ -48,23 +46,21 @@ func ExportPlans(w io.Writer, f PlanFilter) error {
 	return stream.ExportPlans(w, f)
 }
 
-// UsePlans has all devices of the process use a bundle, whether they are open
-// already or opened later, with a cache or without one. The bytes are kept and
-// must not change any more: pass what go:embed holds. Bundles add up, the newest
-// is asked first, and all of them before the cache on disk. Nothing is read before
-// a segment asks for it.
+// UsePlans makes all devices of the process use a bundle, with or without a cache, whether they
+// are open already or opened later. The bytes are kept and must not change: pass bytes that
+// go:embed holds. Several bundles add up. A device looks in the newest bundle first, and in all
+// bundles before the cache on disk. It reads an entry only when a segment needs it.
 //
-// It never breaks a program: the error says that this is no bundle, or why parts
-// of it are of no use to any device, such as plans of another version, and what
-// can be used is used all the same. What a particular device cannot use is
-// counted in Stats().Cache.Foreign; [Device.ForeignPlans] has the reasons. A
-// bundle that was tampered with can make a program slow; it cannot change what is
-// computed.
+// A bundle never breaks a program. The error says that the bytes are no bundle, or why parts of
+// it serve no device, such as plans of another version; the other parts are used. Entries that a
+// particular device cannot use are counted in Stats().Cache.Foreign, and [Device.ForeignPlans]
+// has the reasons. A bundle that was tampered with can make a program slow, but cannot change its
+// results.
 func UsePlans(bundle []byte) error { return stream.UsePlans(bundle) }
 
-// ForeignPlans says which entries of the bundles in use were made for a device
-// of this driver and yet are of no use to this one, and why: another version,
-// another adapter, another fusion mode. It is nil where there are none.
+// ForeignPlans says which entries of the bundles were made for a device of this driver but cannot
+// be used by this one, and why: another version, another adapter, another fusion mode. It is nil
+// if there are none.
 func (d *Device) ForeignPlans() error {
 	if !d.made() {
 		return errNilDevice

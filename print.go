@@ -7,33 +7,32 @@ import (
 	"strings"
 )
 
-// PrintOptions say how a tensor is printed. The zero value is what
-// [Tensor.String] does, which are NumPy's defaults.
+// PrintOptions say how a tensor is printed. The zero value prints like [Tensor.String], with
+// NumPy's defaults.
 type PrintOptions struct {
-	Threshold int // tensors of more elements are summarised: 1000 where 0, none where negative
-	Edge      int // elements shown at both ends of a summarised dimension, at least 1: 3 where 0
-	Width     int // columns of a line: 75 where 0, no limit where negative
-	Precision int // digits after the point, at most: 8 where 0, none where negative
+	Threshold int // tensors of more elements are summarised; 0: 1000, negative: none is
+	Edge      int // elements shown at both ends of a summarised dimension, at least 1; 0: 3
+	Width     int // columns of a line; 0: 75, negative: no limit
+	Precision int // most digits after the point; 0: 8, negative: none
 }
 
 // Sprint prints t as [Tensor.String] does, with these options.
 func (o PrintOptions) Sprint(t *Tensor) string { return layout{PrintOptions: o}.sprint(t) }
 
-// Format prints t by package fmt's verbs, as String does but for the elements:
+// Format prints t by the verbs of package fmt. The layout is String's:
 //
-//	%v %s   as [Tensor.String]; with a precision, as in %.3v, at most so many digits
+//	%v %s   as [Tensor.String]; a precision, as in %.3v, is the most digits after the point
 //	%+v     with dtype, shape and device in a line before
 //	%.3f    floats by the verbs e, E, f, F, g, G, b, x and X
 //	%4d     integers by the verbs d, b, o, O, x and X
 //	%t      bools
 //
-// Width, precision and flags are those of each element; elements are padded to
-// the longest one. Another verb than the dtype has prints as package fmt prints
-// mistakes, with the dtype and the shape. Tensors of more than 1000 elements are
-// summarised.
+// Width, precision and flags apply to each element, and all elements are padded to the longest
+// one. A verb that the dtype does not have prints the mistake as package fmt does, with the dtype
+// and the shape. Tensors of more than 1000 elements are summarised.
 func (t *Tensor) Format(f fmt.State, verb rune) {
 	if f == nil {
-		return // nowhere to print to
+		return // there is nothing to print to
 	}
 	l := layout{state: f}
 	if digits, ok := f.Precision(); ok {
@@ -60,7 +59,7 @@ func (t *Tensor) Format(f fmt.State, verb rune) {
 	io.WriteString(f, text)
 }
 
-// verbs that elements of a dtype have beside v and s.
+// verbs returns the verbs for elements of a dtype, besides v and s.
 func verbs(dt DType) string {
 	switch {
 	case dt == Bool:
@@ -71,11 +70,11 @@ func verbs(dt DType) string {
 	return "dboOxX"
 }
 
-// layout is how a tensor is printed, with the options settled.
+// layout is how a tensor is printed, with all options filled in.
 type layout struct {
 	PrintOptions
-	verb  string    // a format for each element, none for what String does
-	state fmt.State // with the flags of it
+	verb  string    // a format for each element; "" for String's
+	state fmt.State // the flags of verb
 }
 
 func (l layout) sprint(t *Tensor) string {

@@ -5,19 +5,20 @@ import (
 	"slices"
 )
 
-// Median is the middle of the elements along the axes, which are removed, or of all elements
-// where none is given: NumPy's median, of an even number the mean of the two in the middle. It
-// is [Tensor.Quantile] of 0.5.
+// Median is the middle one of the sorted elements along the axes, which it removes, or of all
+// elements if no axis is given: NumPy's median. For an even number of elements it is the mean of
+// the middle two. It is [Tensor.Quantile] of 0.5.
 func (t *Tensor) Median(axes ...int) *Tensor { return t.quantile("median", 0.5, axes, false) }
 
 // MedianKeep is [Tensor.Median] with the axes kept as dimensions of size 1.
 func (t *Tensor) MedianKeep(axes ...int) *Tensor { return t.quantile("median", 0.5, axes, true) }
 
-// Quantile is the number below which a share q of the elements along the axes lies, which are
-// removed, or of all elements where none is given: NumPy's and PyTorch's quantile by the linear
-// method. Of n sorted elements it is the one at q·(n-1), where that is between two the mean
-// weighed by nearness, and never outside of the two. With a NaN among the elements it is NaN. Floats only, else ErrDType; a
-// q outside [0, 1], no elements, and an axis that is not there or given twice are ErrShape.
+// Quantile is the number below which a share q of the elements along the axes is: NumPy's and
+// PyTorch's quantile with the linear method. It removes the axes; if none is given, it is over
+// all elements. Of n sorted elements it is the one at position q·(n-1). Between two elements, it
+// is their mean, weighted by nearness, and never outside of the two. It is NaN if an element is
+// NaN. t has floats, else ErrDType. A q outside [0, 1] is ErrShape, and so are no elements and an
+// axis that does not exist or is given twice.
 func (t *Tensor) Quantile(q float64, axes ...int) *Tensor {
 	return t.quantile("quantile", q, axes, false)
 }
@@ -49,7 +50,7 @@ func (t *Tensor) quantile(name string, q float64, axes []int, keep bool) *Tensor
 			r = between(a, b, share)
 			done(a, b)
 		}
-		last := column(n - 1) // NaN stand there
+		last := column(n - 1) // NaN is sorted to the end
 		nan := last.IsNaN()
 		y := Where(nan, last, r)
 		done(rows, sorted, r, last, nan)
@@ -66,16 +67,16 @@ func (t *Tensor) quantile(name string, q float64, axes []int, keep bool) *Tensor
 	})
 }
 
-// between is a·(1-share) + b·share, for a ≤ b: never outside of them.
+// between returns a·(1-share) + b·share for a ≤ b, never a number outside of the two.
 func between(a, b *Tensor, share float64) *Tensor {
 	if followed(a) {
 		return whole("between", "quantile", share, func(in []*Tensor) *Tensor { return between(in[0], in[1], share) }, a, b)
 	}
-	// Weighed, not moved by a part of the difference: that of infinities is NaN.
+	// Do not add a share of the difference to a: for two infinities the difference is NaN.
 	part, rest := a.MulScalar(1-share), b.MulScalar(share)
 	mean := part.Add(rest)
-	// The products and their sum are rounded: near to one of the two the mean may be
-	// beyond it, where no data is.
+	// The products and their sum are rounded, so the mean may be slightly outside of the two
+	// numbers.
 	above := mean.Maximum(a)
 	within := above.Minimum(b)
 	equal := a.Eq(b)
@@ -84,7 +85,7 @@ func between(a, b *Tensor, share float64) *Tensor {
 	return r
 }
 
-// rowsOf puts the elements along the axes into one dimension, the last.
+// rowsOf merges the axes into one dimension, the last.
 func (t *Tensor) rowsOf(axes []int) *Tensor {
 	var order, shape []int
 	n := 1

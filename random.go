@@ -9,21 +9,21 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Integers makes a tensor of independent draws, uniform on the whole numbers from lo up to but
-// not including hi, in an integer dtype: NumPy's integers, PyTorch's randint. They depend on
-// seed, the element's row-major position i, lo and hi only, and are the same on every device. Take
-// another seed for every call, such as those of a [Generator].
+// Integers makes a tensor of independent random numbers, uniform on the whole numbers from lo up
+// to but not including hi, in an integer dtype: NumPy's integers, PyTorch's randint. Each depends
+// only on seed, the element's row-major position i, lo and hi, and is the same on every device.
+// Use another seed for every call, such as one of a [Generator].
 //
-// Element i takes words 2i and 2i+1 of a stream of Philox4x32-10 as one number x, of which word 2i
-// is the upper half, and is lo + x·(hi-lo)/2^64, rounded down. Word j is the first word of the
-// block for the counter (j, 0, high, 0), where high is the upper half of the seed's splitmix64; its
-// lower half is the key. Where hi-lo is 2^32 and more, and the dtype has 64 bits, words have 64
-// bits, too: the block's first word is the lower half and its second the upper, for the counter
-// (j, 0, 0, 0) and all of the splitmix64 as the key; the product is by 2^128. A range of 2^32 in a
-// dtype of 32 bits is lo + word 2i.
+// Element i is lo + x·(hi-lo)/2^64, rounded down. The number x has word 2i of a stream of
+// Philox4x32-10 as its upper half and word 2i+1 as its lower half. Word j is the first word of
+// the block for the counter (j, 0, high, 0). Here high is the upper half of the seed's
+// splitmix64, whose lower half is the key. If hi-lo is 2^32 or more, and the dtype has 64 bits,
+// words have 64 bits too: the block's first word is the lower half of a word and its second one
+// the upper half, the counter is (j, 0, 0, 0), the key is the whole splitmix64, and the product
+// is divided by 2^128. For a range of 2^32 in a dtype of 32 bits, element i is lo + word 2i.
 //
-// Another dtype, and one that cannot hold lo or hi-1, is ErrDType; a range without numbers, and
-// 2^31 elements and more, are ErrShape. Shapes are as for [Full].
+// Another dtype, and one that cannot hold lo or hi-1, is ErrDType. A range without numbers is
+// ErrShape, and so are 2^31 elements or more. Shapes are as for [Full].
 func Integers(dt DType, seed uint64, lo, hi int64, shape ...int) *Tensor {
 	return integersIn(anywhere{}, dt, seed, lo, hi, shape)
 }
@@ -57,7 +57,7 @@ func integersIn(p Place, dt DType, seed uint64, lo, hi int64, shape []int) *Tens
 	}
 	w := words{place, name, word, mixed(seed), shape}
 	x := w.draw(0)
-	if word == Uint32 && span > math.MaxUint32 { // all that there are
+	if word == Uint32 && span > math.MaxUint32 { // the range has all numbers of 32 bits
 		return placed(x, dt, lo)
 	}
 	y := w.draw(1)
@@ -71,8 +71,8 @@ func integersIn(p Place, dt DType, seed uint64, lo, hi int64, shape []int) *Tens
 	return placed(r, dt, lo)
 }
 
-// placed is lo more than x, which nobody else has and which is no negative number, in
-// an integer dtype that holds the sum.
+// placed returns lo + x in an integer dtype that holds the sum. x is not negative, and only the
+// caller has it; placed ends it.
 func placed(x *Tensor, dt DType, lo int64) *Tensor {
 	wide := dt
 	if dt.Bits() < 32 {
@@ -81,7 +81,7 @@ func placed(x *Tensor, dt DType, lo int64) *Tensor {
 	r := x
 	if x.DType() != wide {
 		if wide.Bits() == x.DType().Bits() {
-			r = x.Bitcast(wide) // it wraps, and back with lo
+			r = x.Bitcast(wide) // it wraps around, and wraps back when lo is added
 		} else {
 			r = x.Cast(wide)
 		}
@@ -101,7 +101,7 @@ func holdsInt(dt DType, x int64) bool {
 	return x<<n>>n == x
 }
 
-// drawable refuses shapes of more elements than there are words in a stream.
+// drawable returns an error for a shape of more elements than a stream has words for.
 func drawable(shape []int) error {
 	s := append(ir.Shape{}, shape...)
 	if err := s.Check(); err != nil {
@@ -138,12 +138,12 @@ func (w words) draw(which uint64) *Tensor {
 	return r
 }
 
-// Permutation makes the numbers from 0 up to but not including n in a random order, each order
-// as likely, of dtype Int32 or Int64 (else ErrDType): NumPy's permutation, PyTorch's
-// randperm. x.Take(Permutation(…), 0) is x shuffled. Position i comes where word 2i+1, as the upper
-// half, and word 2i, as the lower one, of the stream of [Integers] stand among those of the others;
-// equal ones keep their order. It is the same on every device. A negative n, and one above
-// 2^31-1, are ErrShape.
+// Permutation makes the numbers from 0 up to but not including n in a random order, with all
+// orders equally likely: NumPy's permutation, PyTorch's randperm. The dtype is Int32 or Int64
+// (else ErrDType). x.Take(Permutation(…), 0) is x shuffled. The order is that of sorting
+// positions i by a number with word 2i+1 of the stream of [Integers] as its upper half and word
+// 2i as its lower half; equal numbers keep their order. It is the same on every device. A
+// negative n, or one above 2^31-1, is ErrShape.
 func Permutation(dt DType, seed uint64, n int) *Tensor { return permutation(anywhere{}, dt, seed, n) }
 
 // PermutationOn is [Permutation] in a place.
@@ -168,26 +168,27 @@ func permutation(p Place, dt DType, seed uint64, n int) *Tensor {
 	low, high := w.draw(0), w.draw(1)
 	byLow := low.ArgSortAs(dt, 0, false)
 	moved := high.Take(byLow, 0, IndexClamp)
-	byHigh := moved.ArgSortAs(dt, 0, false) // keeps the order of equal ones
+	byHigh := moved.ArgSortAs(dt, 0, false) // equal numbers keep their order
 	r := byLow.Take(byHigh, 0, IndexClamp)
 	done(low, high, byLow, moved, byHigh)
 	return r
 }
 
-// Multinomial draws n positions along the last dimension of weights, each as likely as its share
-// of their sum, for each row of the others: PyTorch's multinomial, and with [Tensor.Take]
-// NumPy's choice. With replace one position may be drawn several times, else none is, and
-// they come in the order in which they were drawn. The result has dtype dt, Int32 or Int64, and
-// n in place of the last dimension.
+// Multinomial draws n positions along the last dimension of weights, for each row of the other
+// dimensions: PyTorch's multinomial, and with [Tensor.Take] NumPy's choice. The probability of a
+// position is its weight's share of the row's sum. With replace a position may be drawn several
+// times. Without it, positions are distinct, in the order in which they were drawn. The result
+// has dtype dt, Int32 or Int64 (else ErrDType), and n in place of the last dimension.
 //
-// More than 2^20 weights a row are drawn from in float64: steps of float32 are too coarse for
-// them. A device without float64 takes no more than that, else ErrUnsupported.
+// With more than 2^20 weights in a row, Multinomial computes in float64, because the steps of
+// float32 are too coarse. A device without float64 takes at most 2^20, else ErrUnsupported.
 //
-// Weights are floats (else ErrDType) and are not looked at: with negative ones, NaN or a sum of
-// 0 the positions mean nothing; without replace those of weight 0 come last. Draws depend
-// on seed as those of [Uniform] do; where sums or logarithms differ in the last
-// bit, as on a GPU, a position may be another. A negative n, a dimension without elements or,
-// without replace, with fewer than n, and more draws than can be addressed are ErrShape. There is no gradient.
+// Weights are floats (else ErrDType), and their values are not checked. With negative weights,
+// NaN or a sum of 0, the positions are meaningless. Without replace, positions of weight 0 come
+// last. The positions depend on seed as the numbers of [Uniform] do. If sums or logarithms differ
+// in the last bit, as on a GPU, a position may differ. A negative n is ErrShape, and so are a
+// dimension without elements or, without replace, with fewer than n, and more positions than can
+// be addressed. There is no gradient.
 func Multinomial(dt DType, seed uint64, weights *Tensor, n int, replace bool) *Tensor {
 	const name = "multinomial"
 	h := hold(name, &weights)
@@ -230,7 +231,8 @@ func Multinomial(dt DType, seed uint64, weights *Tensor, n int, replace bool) *T
 	if replace {
 		return drawn(dt, w, u)
 	}
-	// Whose turn comes first where each comes at a rate that is its weight.
+	// If each position arrives at random with a rate equal to its weight, the first n arrivals
+	// are the positions.
 	back := u.Neg()
 	log := back.Log1p()
 	minus := log.Neg()
@@ -243,11 +245,12 @@ func Multinomial(dt DType, seed uint64, weights *Tensor, n int, replace bool) *T
 	return r
 }
 
-// coarseWeights is how many weights float32 tells apart well: its uniform numbers have steps of
-// 2^-24, a sixteenth of the share of one of so many equal weights.
+// coarseWeights is the largest number of weights that float32 can tell apart well. Its uniform
+// numbers have steps of 2^-24, which is a sixteenth of the share of one of 2^20 equal weights.
 const coarseWeights = 1 << 20
 
-// drawn are the first positions at which the sum of the weights is above u's share of all.
+// drawn returns, for each u, the first position at which the running sum of the weights is above
+// u times the total.
 func drawn(dt DType, w, u *Tensor) *Tensor {
 	last := w.Rank() - 1
 	sums := w.CumSum(-1)
@@ -255,7 +258,7 @@ func drawn(dt DType, w, u *Tensor) *Tensor {
 	ends[last] = R(w.Dim(-1)-1, End)
 	total := sums.Slice(ends...)
 	share := u.Mul(total)
-	below := share.Lt(total) // not where it was rounded up
+	below := share.Lt(total) // false if the product was rounded up to the total
 	v := WhereScalar(below, share, 0)
 	at := search(sums, v, true)
 	in := at.ClampScalar(0, float64(w.Dim(-1)-1))

@@ -26,15 +26,14 @@ const (
 // All selects a whole dimension.
 var All = Range{}
 
-// End as the stop of a range is as far as the range can go in the direction of
-// its step: R(2, End) is everything from 2 on, R(-1, End, -1) everything
-// backwards.
+// End as the stop of a range means as far as possible in the direction of the step: R(2, End)
+// selects all positions from 2 on, and R(-1, End, -1) all positions backwards.
 const End = math.MaxInt
 
-// R selects start, start+step, … before stop; the step is 1 unless given.
-// Negative start and stop count from the end, and both are clipped to the
-// dimension, so that a range may select nothing. It is NumPy's start:stop:step.
-// A step of 0, or more than one step, is ErrShape when the range is used.
+// R selects start, start+step, … before stop: NumPy's start:stop:step. The step is 1 unless
+// given. A negative start or stop counts from the end. Both are clipped to the dimension, so a
+// range may select nothing. A step of 0, or more than one step, is ErrShape when the range is
+// used.
 func R(start, stop int, step ...int) Range {
 	r := Range{start: start, stop: stop, step: 1, kind: rangeSpan}
 	switch len(step) {
@@ -47,11 +46,11 @@ func R(start, stop int, step ...int) Range {
 	return r
 }
 
-// At selects one position and removes the dimension. Negative ones count from
-// the end; a position that is not there is ErrShape when it is used.
+// At selects one position and removes the dimension. A negative position counts from the end. A
+// position that does not exist is ErrShape when it is used.
 func At(i int) Range { return Range{start: i, kind: rangeAt} }
 
-// String is the text NumPy would use between brackets.
+// String returns the text that NumPy uses between brackets.
 func (r Range) String() string {
 	switch r.kind {
 	case rangeAt:
@@ -70,8 +69,8 @@ func (r Range) String() string {
 	return ":"
 }
 
-// on is the range over a dimension of size n: where it starts, its step, and
-// how many positions it has.
+// on applies the range to a dimension of size n. It returns the first position, the step and the
+// number of positions.
 func (r Range) on(n int) (start, step, count int, err error) {
 	switch r.kind {
 	case rangeAll:
@@ -89,8 +88,8 @@ func (r Range) on(n int) (start, step, count int, err error) {
 	if r.step == 0 {
 		return 0, 0, 0, fmt.Errorf("range with step 0, or with several steps")
 	}
-	// A downward range lies in [-1, n-1], an upward one in [0, n]; -1 and n
-	// are only ever the stop.
+	// A downward range is within [-1, n-1], an upward one within [0, n]; -1 and n are only ever
+	// the stop.
 	lo, hi := 0, n
 	if r.step < 0 {
 		lo, hi = -1, n-1
@@ -127,9 +126,9 @@ func abs(i int) int {
 	return i
 }
 
-// Slice selects a range of each dimension; dimensions without a range are
-// whole. The dtype is t's, and nothing is copied. More ranges than dimensions,
-// a position that is not there or a step of 0 is ErrShape.
+// Slice selects a range of each dimension; a dimension without a range is selected whole. It is
+// NumPy's indexing by slices and numbers. The dtype is t's, and nothing is copied. More ranges
+// than dimensions are ErrShape, and so are a position that does not exist and a step of 0.
 //
 //	t.Slice(millrace.R(0, 10), millrace.At(-1))   // NumPy's t[0:10, -1]
 //	t.Slice(millrace.All, millrace.R(-1, millrace.End, -2))   // t[:, -1::-2]
@@ -152,8 +151,8 @@ func (t *Tensor) Slice(ranges ...Range) *Tensor {
 	return flat
 }
 
-// sliced is what ranges select of a shape: the shape that is left, the one with
-// the dimensions that At removes still there, and where they start and step.
+// sliced applies ranges to a shape. It returns the resulting shape, the same with the dimensions
+// that At removes, and where the ranges start and how they step.
 func sliced(in ir.Shape, ranges []Range) (final, full ir.Shape, attr *ir.Attr, err error) {
 	if len(ranges) > len(in) {
 		return nil, nil, nil, shapeErr("%d ranges for %v", len(ranges), in)

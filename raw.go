@@ -7,15 +7,14 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// FromReader makes a tensor from the bytes of its elements: in row-major order,
-// little-endian, bool in one byte of which any but 0 is true. It reads as many
-// bytes as the shape needs and no more; fewer are io.ErrUnexpectedEOF. Without
-// a shape the tensor is 0-d.
+// FromReader makes a tensor from the bytes of its elements: in row-major order and little-endian,
+// with a bool in one byte, of which every value but 0 is true. It reads as many bytes as the
+// shape needs and no more; fewer are io.ErrUnexpectedEOF. Without a shape the tensor is 0-d.
 //
-// The elements go to the device piece by piece, so that a large file is never
-// held twice. Memory for all of them is taken first: compare a shape that comes
-// from elsewhere with the size of what r reads before calling. For whole files
-// see the packages npy and safetensors.
+// The elements are copied to the device piece by piece, so a large file is never in memory twice.
+// Memory for all elements is allocated first: if the shape comes from an untrusted source,
+// compare it with the size of r's data before the call. For whole files see the packages npy and
+// safetensors.
 func FromReader(r io.Reader, dt DType, shape ...int) (*Tensor, error) {
 	return FromReaderOn(anywhere{}, r, dt, shape...)
 }
@@ -40,9 +39,9 @@ func FromReaderOn(p Place, r io.Reader, dt DType, shape ...int) (*Tensor, error)
 	return t, nil
 }
 
-// WriteTo runs what t needs and writes the bytes of its elements, as
-// [FromReader] reads them, piece by piece. It returns how many bytes were written, and the error
-// t carries, or that running or w found.
+// WriteTo runs the ops that t needs and writes the bytes of its elements piece by piece, in the
+// form that [FromReader] reads. It returns how many bytes were written, and the error that t
+// carries, or that running or w reports.
 func (t *Tensor) WriteTo(w io.Writer) (int64, error) {
 	const op = "writeto"
 	if !t.made() {

@@ -8,9 +8,9 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Values runs what t needs and returns a private copy of its elements in
-// row-major order. A T that is not t's dtype is ErrDType. The error t carries,
-// or that running found, is returned in place of a value.
+// Values runs the ops that t needs and returns a copy of its elements in row-major order. A T
+// that is not t's dtype is ErrDType. It returns the error that t carries, or that running finds,
+// in place of elements.
 func Values[T Element](t *Tensor) ([]T, error) {
 	for {
 		is, err := checkRead("values", t, dtypeOf[T]())
@@ -31,8 +31,7 @@ func Values[T Element](t *Tensor) ([]T, error) {
 	}
 }
 
-// ValuesContext is [Values] for a caller who gives up when ctx is done: see
-// [Tensor.EvalContext].
+// ValuesContext is [Values] with a limit: it returns when ctx is done. See [Tensor.EvalContext].
 func ValuesContext[T Element](ctx context.Context, t *Tensor) ([]T, error) {
 	t, err := evaluated[T](ctx, "values", t)
 	defer done(t)
@@ -42,7 +41,7 @@ func ValuesContext[T Element](ctx context.Context, t *Tensor) ([]T, error) {
 	return Values[T](t)
 }
 
-// evaluated is a handle of what t is now, in memory unless ctx was done first.
+// evaluated returns a handle of t's present value, in memory unless ctx was done first.
 func evaluated[T Element](ctx context.Context, op string, t *Tensor) (*Tensor, error) {
 	t = still(t)
 	if _, err := checkRead(op, t, dtypeOf[T]()); err != nil {
@@ -51,9 +50,8 @@ func evaluated[T Element](ctx context.Context, op string, t *Tensor) (*Tensor, e
 	return t, t.EvalContext(ctx)
 }
 
-// ReadInto is [Values] into memory of the caller's. A dst whose length is not
-// the number of elements is ErrShape. After an error dst's contents are
-// undefined.
+// ReadInto is [Values] into the caller's memory. A dst whose length is not the number of elements
+// is ErrShape. After an error, dst's contents are undefined.
 func ReadInto[T Element](dst []T, t *Tensor) error {
 	for {
 		is, err := checkRead("readinto", t, dtypeOf[T]())
@@ -69,8 +67,8 @@ func ReadInto[T Element](dst []T, t *Tensor) error {
 	}
 }
 
-// ReadIntoContext is [ReadInto] for a caller who gives up when ctx is done: see
-// [Tensor.EvalContext]. dst is not written then, nor later.
+// ReadIntoContext is [ReadInto] with a limit: it returns when ctx is done, and dst is not
+// written, not even later. See [Tensor.EvalContext].
 func ReadIntoContext[T Element](ctx context.Context, dst []T, t *Tensor) error {
 	t, err := evaluated[T](ctx, "readinto", t)
 	defer done(t)
@@ -80,8 +78,8 @@ func ReadIntoContext[T Element](ctx context.Context, dst []T, t *Tensor) error {
 	return ReadInto(dst, t)
 }
 
-// Item is the element of a tensor that has exactly one, of any rank. Another
-// number of elements is ErrShape, a T that is not t's dtype ErrDType.
+// Item returns the element of a tensor that has exactly one, of any rank. Another number of
+// elements is ErrShape; a T that is not t's dtype is ErrDType.
 func Item[T Element](t *Tensor) (T, error) {
 	var one [1]T
 	for {
@@ -98,8 +96,7 @@ func Item[T Element](t *Tensor) (T, error) {
 	}
 }
 
-// ItemContext is [Item] for a caller who gives up when ctx is done: see
-// [Tensor.EvalContext].
+// ItemContext is [Item] with a limit: it returns when ctx is done. See [Tensor.EvalContext].
 func ItemContext[T Element](ctx context.Context, t *Tensor) (T, error) {
 	t, err := evaluated[T](ctx, "item", t)
 	defer done(t)
@@ -110,8 +107,8 @@ func ItemContext[T Element](ctx context.Context, t *Tensor) (T, error) {
 	return Item[T](t)
 }
 
-// checkRead refuses what cannot be read as dt, and tells what t is now. A tensor of
-// unknown dtype carries an error, which failure finds.
+// checkRead returns t's present value, or an error if it cannot be read as dt. A tensor of
+// unknown dtype carries an error, which failure returns.
 func checkRead(op string, t *Tensor, dt DType) (is *stream.Value, err error) {
 	if !t.made() {
 		return nil, failure(op, errNilTensor)
@@ -124,16 +121,16 @@ func checkRead(op string, t *Tensor, dt DType) (is *stream.Value, err error) {
 }
 
 const (
-	// sureBytes need no look at the machine's memory.
+	// sureBytes is so little memory that it needs no check.
 	sureBytes = 1 << 30
-	// unknownBytes is what Go can be asked for without ending the program where
-	// nothing says how much memory there is: 1 GiB on 32 bits, else 256 GiB.
+	// unknownBytes is how much may be requested from Go if the machine's memory is unknown,
+	// without ending the program: 1 GiB on 32 bits, else 256 GiB.
 	unknownBytes = 1 << (30 + 8*(^uint(0)>>63))
 )
 
-// checkHost refuses to read what this machine has no memory for: an expanded
-// view of one element may have more elements than any machine holds, and Go
-// ends a program that asks for too much.
+// checkHost refuses to read a tensor that this machine's memory cannot hold. An expanded view of
+// one element may have more elements than any machine holds, and Go ends a program that allocates
+// too much.
 func checkHost(t *Tensor, dt DType, n int) error {
 	size := dt.Size()
 	if n <= sureBytes/size {

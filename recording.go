@@ -11,103 +11,102 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Recording is a computation that is the same each time but for its arguments:
-// the first Run calls a function, which records it, and later ones run what was
-// recorded without calling it. For a program of many small ops that saves most
-// of what they cost. It is meant for code that has a graph anyway, such as
-// another library's; a loop inside a [Stream.Scope] needs none, and is free to
-// do something else in each turn.
+// Recording is a computation that a program runs again and again with other arguments. The first
+// Run calls a function and records its ops. Later ones run the recorded ops without calling the
+// function, which saves most of the cost of a program of many small ops. It is meant for code
+// that has a graph anyway, such as another library's. A loop inside a [Stream.Scope] needs no
+// Recording, and may do something else in each turn.
 //
-// The function must depend on nothing but its arguments' dtypes and shapes:
-// tensors from elsewhere that it uses are those of the first run, and so is
-// whatever it found out in Go. But it may [Tensor.Set] tensors from elsewhere, as a
-// training step does with weights: each Run computes with what they are then, and
-// sets them. Where arguments, or tensors that are set, of other dtypes, shapes or
-// layouts come, the function is called again, and what it records then replaces
-// what was there.
+// The function must depend only on its arguments' dtypes and shapes. Other tensors and Go values
+// that it uses are those of the first run. But it may [Tensor.Set] tensors from elsewhere, as a
+// training step does with weights: each Run computes with their present values, and sets them. If
+// arguments, or tensors that are set, come with other dtypes, shapes or layouts, the function is
+// called again, and the new recording replaces the old one.
 //
-// It is not differentiated: gradients are taken in the function. A gradient by a tensor
-// that package autodiff watches is an error where the loss depends on it by way of a
-// Recording's result, or of what it sets; arguments are not to be watched.
+// A Recording is not differentiated: take gradients inside the function. If a loss depends on a
+// watched tensor of package autodiff by way of a Recording's result, or of a tensor that it sets,
+// the gradient is an error. Arguments must not be watched.
 //
-// Where it reads a value, runs another Recording, reads a tensor that it sets and whose
-// value another handle has as well, or another goroutine sets one of the device
-// meanwhile, nothing is kept, and it is called by the next Run again. Views of what is
-// set are no such handles: they stay what they are.
+// In some cases nothing is kept, and the next Run calls the function again: the function reads a
+// value, runs another Recording, or reads a tensor that it sets while another handle has that
+// tensor's value; or another goroutine sets a tensor of the device meanwhile. Views of a tensor
+// that is set are no such handles: they keep their values.
 //
-// With [Axes] it takes arguments of any size along those that have names, and calls the
-// function for the first size only: what it does at others is found out by a few trials,
-// at the second size. In a trial the function is called with tensors that have no
-// values. It must do the same ops whatever the sizes, each size in them and each scalar
-// must be a sum of products of the axes' and of whole numbers, or 1 over one, and tensors
-// that it makes of data in Go must be the same ones each time. Else, as where an axis or
-// a size in it comes to be 0 or 1 for the first time, it is called. [Stats] counts its
-// calls (Recordings), sizes for which it was not called (Resizes), and Trials.
+// With [Axes] it takes arguments of any size along the named axes, and calls the function only
+// for the first size. For other sizes it runs a few trials, when the second size comes, to learn
+// how the recording depends on sizes. In a trial the function is called with tensors that have no
+// values. The function must do the same ops for all sizes. Each size in them, and each scalar,
+// must be a sum of products of the axes' sizes and whole numbers, or 1 divided by such a sum.
+// Tensors that it makes from data in Go must be the same each time. Otherwise the function is
+// called; so it is when an axis, or a size in the function, is 0 or 1 for the first time. [Stats]
+// counts calls of the function (Recordings), sizes for which it was not called (Resizes), and
+// Trials.
 //
-// From the third run on, if the plans are found by then, all is one list of launches, in
-// memory that the Recording keeps from run to run for what lies between arguments and
-// results ([Stats] counts such runs as Replays, the memory in LiveBytes). What it sets is
-// written over its old value where the plan allows that and nobody else has it. The
-// memory is given back when the Recording is released or dropped, when other work lacks
-// it, and where it is of no use any more, as when a better plan was found; it is kept
-// for each of up to four streams that run the Recording at a time.
+// From the third run on, if the plans are found by then, a run is one list of launches. The
+// Recording then keeps the memory for intermediate results from run to run ([Stats] counts such
+// runs as Replays, and this memory in LiveBytes). Tensors that it sets are written over their old
+// values, if the plan allows that and no other handle has the old value. The memory is freed when
+// the Recording is released or dropped, when other work lacks memory, and when it is of no more
+// use, for example because a better plan was found. It is kept separately for up to four streams
+// that run the Recording at the same time.
 //
-// A Recording is safe for concurrent use, on several streams of one device. It
-// keeps the memory of tensors from elsewhere until it is released or dropped.
+// A Recording is safe for concurrent use, on several streams of one device. It keeps the memory
+// of tensors from elsewhere until it is released or dropped.
 type Recording struct {
 	f     func(sc *Scope, in []*Tensor) ([]*Tensor, error)
-	calls atomic.Int32 // of f that are under way
+	calls atomic.Int32 // of f that are in progress
 	tape  atomic.Pointer[stream.Tape]
-	sized *variable // in place of tape where axes have names, else nil
+	sized *variable // in place of tape if axes have names, else nil
 }
 
-// NewRecording makes a Recording of f, which is given a scope and the arguments,
-// which the scope owns. What it returns, arguments and other tensors included,
-// outlives the scope. Where there are axes, they are those of each argument in turn.
+// NewRecording makes a Recording of f, which gets a scope and the arguments, which the scope
+// owns. The tensors that f returns, also arguments and others, outlive the scope. axes, if given,
+// are those of each argument in turn.
 func NewRecording(f func(sc *Scope, in []*Tensor) ([]*Tensor, error), axes ...Axes) *Recording {
 	return &Recording{f: f, sized: newVariable(axes)}
 }
 
-// RunOptions say how a [Recording] runs once. The zero value is what [Recording.Run] does.
+// RunOptions say how a [Recording] runs once. The zero value gives [Recording.Run].
 type RunOptions struct {
-	// On is the stream that runs it, or a device, whose default stream that is. Without it
-	// that is where an op on the arguments would run: the first stream of theirs that is not
-	// the default one of their device, else that one; without arguments the default device's.
+	// On is the stream that runs it, or a device, which means its default stream. If On is nil,
+	// it is where an op on the arguments would run: the first of their streams that is not the
+	// default one, else the default stream of their device, or without arguments of the default
+	// device.
 	On Place
 
-	// Give marks arguments that are released, so that their memory may become a result's. It
-	// is empty or has an element for each. Arguments are released only once all have been
-	// found good.
+	// Give marks the arguments to release, so that results may reuse their memory. It is empty or
+	// has an element for each argument. Arguments are released only after all of them were found
+	// valid.
 	Give []bool
 
-	// NoWait has the run return at once: the results, and what the function sets, are
-	// computed while the program goes on, in the order of the stream, at most eight runs ahead
-	// of it; who reads one waits for that run. An error of an argument is returned; what is
-	// found when the run's turn has come, as an index out of range, is carried by the tensors
-	// that depend on it, and told by [Stream.Err] and [Stream.Sync]. Where nothing that was
-	// recorded fits, as in the first run, the function is called, and the run may wait for it.
+	// NoWait makes the run return at once. The results, and the tensors that the function sets,
+	// are computed while the program continues, in the stream's order, at most eight runs ahead
+	// of it. Reading one of these tensors waits for its run. The run returns an argument's error.
+	// An error that only the computation finds, such as an index out of range, is carried by the
+	// tensors that depend on it, and reported by [Stream.Err] and [Stream.Sync]. If no recording
+	// fits, as in the first run, the function is called, and the run may wait for it.
 	NoWait bool
 }
 
-// Run computes the results for these arguments and waits for them, or until ctx is done,
-// which may be nil. No other op may be recorded on the stream meanwhile. Each result is a
-// handle of its own, on the stream and in no scope. An error of f, of an argument or of an op
-// is returned in place of all results.
+// Run computes the results for these arguments, and waits for them or until ctx is done; ctx may
+// be nil. No other op may be recorded on the stream meanwhile. Each result is a new handle, on
+// the stream and in no scope. If f, an argument or an op has an error, Run returns it instead of
+// all results.
 //
-// Where ctx is done before it begins nothing is run. Where it is done later, the run goes on,
-// and sets what it sets; a function that is being called is waited for. A ctx that can be
-// done costs a run a goroutine.
+// If ctx is done before the run begins, nothing runs. If it is done later, the run continues, and
+// sets the tensors that it sets; Run waits for a function that is being called. A ctx that can be
+// done costs a goroutine per run.
 //
-// Where a run fails once it has begun, as by an index out of range, each tensor that it
-// sets has its new value if that does not depend on what failed, and else carries the
-// error: the old value may have been written over. One that carries an error is to be
-// set anew, as from what was saved.
+// If a run fails after it began, for example by an index out of range, each tensor that it sets
+// has its new value if that does not depend on the failed op. Otherwise the tensor carries the
+// error, because its old value may be overwritten. Set such a tensor anew, for example from a
+// saved value.
 func (r *Recording) Run(ctx context.Context, in ...*Tensor) ([]*Tensor, error) {
 	return r.RunWith(ctx, RunOptions{}, in...)
 }
 
-// RunWith is [Recording.Run] on a stream of the caller's choice, with arguments that are given
-// up, or without waiting.
+// RunWith is [Recording.Run] with options: on a stream of the caller's choice, with arguments
+// that are released, or without waiting.
 func (r *Recording) RunWith(ctx context.Context, opt RunOptions, in ...*Tensor) ([]*Tensor, error) {
 	if ctx != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -143,7 +142,7 @@ type running struct {
 	wait bool
 }
 
-// sized is a run with axes that have names.
+// sized is a run of a Recording whose axes have names.
 func (r *running) sized() ([]*Tensor, error) {
 	v := r.Recording.sized
 	sizes, err := v.sizes(r.in)
@@ -167,9 +166,8 @@ func (r *running) sized() ([]*Tensor, error) {
 	return out, err
 }
 
-// Release gives up what was recorded, and with it the memory of tensors from
-// elsewhere. Runs that are under way are not disturbed; a later one calls the
-// function again.
+// Release drops the recording, and with it the memory of tensors from elsewhere. Runs in progress
+// continue; a later run calls the function again.
 func (r *Recording) Release() {
 	switch {
 	case r == nil:
@@ -189,7 +187,7 @@ func (r *Recording) keep(tape *stream.Tape) {
 
 var errRunScope = errors.New("a Recording runs in no scope: give a device or a stream")
 
-// check finds what cannot be run, and the stream to run on.
+// check returns the stream to run on, or an error if these arguments cannot run.
 func (r *Recording) check(on Place, in []*Tensor, give []bool) (*stream.Stream, error) {
 	switch {
 	case r == nil || r.f == nil:
@@ -228,7 +226,7 @@ func (r *Recording) check(on Place, in []*Tensor, give []bool) (*stream.Stream, 
 	return s, nil
 }
 
-// play runs a tape; done is false where it does not fit.
+// play runs a tape; played is false if the tape does not fit.
 func (r *running) play(tape *stream.Tape) (out []*Tensor, played bool, err error) {
 	if r.wait && r.ctx != nil && r.ctx.Done() != nil {
 		return playUntil(r.ctx, tape, r.s, r.in, r.give)
@@ -236,9 +234,9 @@ func (r *running) play(tape *stream.Tape) (out []*Tensor, played bool, err error
 	return playTape(tape, r.s, r.in, r.give, r.wait)
 }
 
-// playUntil waits no longer than until ctx is done.
+// playUntil runs a tape, and stops waiting when ctx is done.
 func playUntil(ctx context.Context, tape *stream.Tape, s *stream.Stream, in []*Tensor, give []bool) ([]*Tensor, bool, error) {
-	var out []*Tensor // of the goroutine that runs it, until that has ended
+	var out []*Tensor // belongs to the goroutine that runs the tape, until that ends
 	var played bool
 	err := s.Device().Within(ctx, func() (err error) {
 		out, played, err = playTape(tape, s, in, give, true)
@@ -250,7 +248,7 @@ func playUntil(ctx context.Context, tape *stream.Tape, s *stream.Stream, in []*T
 	return out, played, nil
 }
 
-// playTape runs a tape; played is false where it does not fit.
+// playTape runs a tape; played is false if the tape does not fit.
 func playTape(tape *stream.Tape, s *stream.Stream, in []*Tensor, give []bool, wait bool) (out []*Tensor, played bool, err error) {
 	var few [16]*stream.Value
 	args := few[:0]
@@ -261,7 +259,7 @@ func playTape(tape *stream.Tape, s *stream.Stream, in []*Tensor, give []bool, wa
 	var fewer [8]*stream.Value
 	values := fewer[:0]
 	for i := range out {
-		out[i] = resultOf(tape, i) // each by itself: one that is kept must not keep the others
+		out[i] = resultOf(tape, i) // allocated one by one: a result that is kept must not keep the others alive
 		values = append(values, &out[i].v)
 	}
 	if played, err = tape.Play(s, args, give, values, wait); err != nil {
@@ -271,17 +269,18 @@ func playTape(tape *stream.Tape, s *stream.Stream, in []*Tensor, give []bool, wa
 	return out, played, nil
 }
 
-// mostNested is how deep a function may run the Recording that it is of: by halves of any
-// size it is less.
+// mostNested is how deep a function may run its own Recording. A function that halves its problem
+// stays below this depth for any size.
 const mostNested = 100
 
 var errNested = fmt.Errorf("the function runs its own Recording, %d times within one another", mostNested)
 
-// records is what the stack calls record.
+// records is record's name in a stack trace.
 const records = "github.com/millrace-go/millrace.(*Recording).record"
 
-// record calls the function, on handles of the arguments that belong to a scope. The
-// tape is nil where it cannot be run again. With undo what it sets is as it was afterwards.
+// record calls the function with handles of the arguments that belong to a scope. The tape is nil
+// if it cannot be run again. With undo, the tensors that the function sets have their old values
+// afterwards.
 func (r *Recording) record(s *stream.Stream, in []*Tensor, give []bool, undo bool) (out []*Tensor, tape *stream.Tape, err error) {
 	defer r.calls.Add(-1)
 	if r.calls.Add(1) > mostNested && operror.Within(records) > mostNested {
@@ -289,7 +288,7 @@ func (r *Recording) record(s *stream.Stream, in []*Tensor, give []bool, undo boo
 	}
 	var taping *stream.Taping
 	var sealed sealed
-	defer func() { // also where f panics
+	defer func() { // also if f panics
 		taping.Cancel()
 		taping.Undo()
 	}()
@@ -346,7 +345,7 @@ func (r *Recording) record(s *stream.Stream, in []*Tensor, give []bool, undo boo
 	}
 	tape = taping.End(values)
 	sealed.carry(tape)
-	if tape == nil && undo { // afterwards nobody sees what became of these
+	if tape == nil && undo { // Undo hides these errors, so return them now
 		for _, h := range append(values, taping.Sets()...) {
 			if err := h.Err(); err != nil {
 				done(out...)
@@ -357,8 +356,8 @@ func (r *Recording) record(s *stream.Stream, in []*Tensor, give []bool, undo boo
 	return out, tape, nil
 }
 
-// finish waits for results, if that is asked for, and gives those that are there several
-// times handles of their own.
+// finish waits for the results if the run waits, and gives a result that is in the list several
+// times separate handles.
 func (r *running) finish(out []*Tensor) ([]*Tensor, error) {
 	for _, t := range out {
 		err := t.Err()

@@ -10,28 +10,28 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Axes are the names of an argument's axes, one for each dimension: "" where the size
-// is always the same. Axes with one name have one size, also those of several
-// arguments.
+// Axes are the names of an argument's axes, one for each dimension, with "" for a size that is
+// always the same. Axes with the same name have the same size, also in several arguments.
 type Axes []string
 
-// mostSizes is how many sizes' tapes a Recording keeps.
+// mostSizes is how many sizes a Recording keeps tapes for.
 const mostSizes = 32
 
-// variable is what a Recording with named axes has for each size.
+// variable holds a Recording's tapes for each size of the named axes.
 type variable struct {
 	names []string
-	of    [][]int // by argument and axis the number of the name, or -1
+	of    [][]int // per argument and axis the index of the name, or -1
 
 	mu       sync.Mutex
-	tapes    []sizedTape // those used last at the end
+	tapes    []sizedTape // the most recently used at the end
 	generals []*generalTape
 
-	making sync.Mutex  // held while a general tape is made, or none is found to be
-	gone   atomic.Bool // it was released by the function in a trial: so it is when that has ended
+	making sync.Mutex  // held while a general tape is made, or given up
+	gone   atomic.Bool // the function released it in a trial: release it when the trial has ended
 }
 
-// make takes making. It does not inside of a trial, which the caller would wait for.
+// make locks making, and reports whether it did. It does not lock inside of a trial, because the
+// trial's caller holds the lock and would wait forever.
 func (v *variable) make() bool {
 	if v.making.TryLock() {
 		return true
@@ -43,7 +43,7 @@ func (v *variable) make() bool {
 	return true
 }
 
-// tries is what the stack calls the function that makes trials.
+// tries is the name of the function that makes trials, in a stack trace.
 const tries = "github.com/millrace-go/millrace.(*Recording).try"
 
 type sizedTape struct {
@@ -51,16 +51,16 @@ type sizedTape struct {
 	tape  *stream.Tape
 }
 
-// generalTape is what sizes have in common that are 0 or 1 at the same axes. Who makes
-// one, or gives it up, holds making.
+// generalTape is what the tapes of all sizes have in common that are 0 or 1 at the same axes. A
+// goroutine that makes one, or gives it up, holds making.
 type generalTape struct {
-	small []int           // the sizes, -1 for those above
-	g     *stream.General // nil: the function is to be called
-	tried []*stream.Tape  // to no avail
+	small []int           // the sizes, -1 for those above 1
+	g     *stream.General // nil: the function must be called
+	tried []*stream.Tape  // without success
 }
 
-// mostTries is of how many tapes it is asked what they have in common with others: the
-// first one may be of a program that was just starting, whose weights were not in memory.
+// mostTries is how many tapes are generalised before giving up. The first tape may come from a
+// program that was still starting, and whose weights were not in memory yet.
 const mostTries = 3
 
 func newVariable(axes []Axes) *variable {
@@ -85,7 +85,7 @@ func newVariable(axes []Axes) *variable {
 	return v
 }
 
-// sizes are those that arguments have along the axes with names.
+// sizes returns the arguments' sizes along the named axes.
 func (v *variable) sizes(in []*Tensor) ([]int, error) {
 	if len(in) != len(v.of) {
 		return nil, fmt.Errorf("%w: %d arguments for a Recording with the axes of %d", ErrShape, len(in), len(v.of))
@@ -109,8 +109,8 @@ func (v *variable) sizes(in []*Tensor) ([]int, error) {
 	return sizes, nil
 }
 
-// find is the tape for these sizes: that which is there, else one that follows from
-// another's; nil where the function is to be called. It may be released meanwhile.
+// find returns the tape for these sizes: an existing one, or one derived from another size's; nil
+// if the function must be called. Another goroutine may release the tape meanwhile.
 func (v *variable) find(r *Recording, sizes []int) *stream.Tape {
 	if t := v.known(sizes); t != nil {
 		return t
@@ -151,7 +151,7 @@ func (v *variable) known(sizes []int) *stream.Tape {
 	return nil
 }
 
-// keep makes a tape the one for these sizes; nil for none.
+// keep makes a tape the one for these sizes; a nil tape removes it.
 func (v *variable) keep(sizes []int, tape *stream.Tape) {
 	v.mu.Lock()
 	var gone []*stream.Tape
@@ -175,8 +175,8 @@ func (v *variable) keep(sizes []int, tape *stream.Tape) {
 	}
 }
 
-// recorded keeps what the function recorded at these sizes. What was found of others
-// may be of other dtypes or layouts: it is found again.
+// recorded keeps the tape that the function recorded at these sizes. If it replaces another, the
+// dtypes or layouts may have changed, so the tapes of all other sizes are released too.
 func (v *variable) recorded(sizes []int, tape *stream.Tape, replaces bool) {
 	if replaces {
 		v.release()
@@ -209,7 +209,7 @@ func (v *variable) giveUp() {
 	}
 }
 
-// small says which sizes are 0 or 1.
+// small returns the sizes that are 0 or 1, and -1 for the others.
 func small(sizes []int) []int {
 	list := slices.Clone(sizes)
 	for i, n := range list {
@@ -220,7 +220,7 @@ func small(sizes []int) []int {
 	return list
 }
 
-// undecided reports that what is recorded at such sizes may be run at others.
+// undecided reports whether a recording at such sizes may still be generalised to others.
 func (v *variable) undecided(sizes []int) bool {
 	if !v.make() {
 		return false
@@ -232,7 +232,8 @@ func (v *variable) undecided(sizes []int) bool {
 	return g.undecided()
 }
 
-// like is what there is for sizes that are 0 or 1 where these are. mu is held.
+// like returns the general tape for the sizes that are 0 or 1 at the same axes as these. mu is
+// held.
 func (v *variable) like(sizes []int) *generalTape {
 	small := small(sizes)
 	for _, g := range v.generals {
@@ -247,8 +248,8 @@ func (v *variable) like(sizes []int) *generalTape {
 
 func (g *generalTape) undecided() bool { return g.g == nil && len(g.tried) < mostTries }
 
-// general finds what tapes at such sizes have in common, by trials where one was
-// recorded and none were made.
+// general returns what the tapes at such sizes have in common. If there is a tape that was not
+// tried yet, it finds that out by trials.
 func (v *variable) general(r *Recording, sizes []int) *stream.General {
 	v.mu.Lock()
 	here := v.like(sizes)
@@ -268,8 +269,8 @@ func (v *variable) general(r *Recording, sizes []int) *stream.General {
 	return here.g
 }
 
-// try calls the function on a trial. Where it fails or panics it does so again when it
-// is called with values.
+// try calls the function in a trial. It ignores an error or a panic, because the function fails
+// again when it is called with values.
 //
 //go:noinline
 func (r *Recording) try(trial *stream.Trial) {

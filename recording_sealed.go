@@ -8,15 +8,16 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// A Recording is not differentiated: what its function followed ends with it. But its
-// results, and what it sets, may depend on watched tensors, and a gradient by these must
-// not be zero in silence. So they carry, in every run, a node that says so.
+// A Recording is not differentiated: the ops that autodiff followed in its function end with it.
+// But its results, and the tensors that it sets, may depend on watched tensors, and their
+// gradient must not silently be zero. In every run they therefore carry a node that makes the
+// gradient an error.
 
-// sealed are the nodes of one call of a Recording's function.
+// sealed has the nodes of one call of a Recording's function.
 type sealed struct {
 	on       bool
 	before   uint64
-	carriers []*stream.Carrier // of results, nil where they are not followed
+	carriers []*stream.Carrier // of results, nil for those that are not followed
 }
 
 // begin is called before the function.
@@ -26,8 +27,8 @@ func (x *sealed) begin() {
 	}
 }
 
-// results are what the function returned, but that what it computed of watched tensors
-// carries a node of the Recording's.
+// results returns the function's results. A result that the function computed from watched
+// tensors is replaced by one that carries a node of the Recording.
 func (x *sealed) results(ts []*Tensor) []*Tensor {
 	if !x.on || !followed(ts...) {
 		return ts
@@ -56,7 +57,7 @@ func (x *sealed) results(ts []*Tensor) []*Tensor {
 	return out
 }
 
-// sets does so for handles from outside that the function set to what it computed.
+// sets does the same for handles from outside that the function set to results.
 func (x *sealed) sets(taping *stream.Taping) {
 	if !x.on {
 		return
@@ -80,7 +81,7 @@ func (x *sealed) sets(taping *stream.Taping) {
 	}
 }
 
-// carry has results of later runs carry the nodes, too.
+// carry makes the results of later runs carry the nodes too.
 func (x *sealed) carry(tape *stream.Tape) {
 	if tape == nil {
 		return
@@ -92,7 +93,7 @@ func (x *sealed) carry(tape *stream.Tape) {
 	}
 }
 
-// carrierOf makes values that carry a node.
+// carrierOf returns a Carrier, which makes values that carry a node.
 func carrierOf(node any) *stream.Carrier {
 	return &stream.Carrier{
 		New: func() *stream.Value {
@@ -104,7 +105,7 @@ func carrierOf(node any) *stream.Carrier {
 	}
 }
 
-// resultOf is a new tensor for a result of a tape.
+// resultOf returns a new tensor for a result of a tape.
 func resultOf(tape *stream.Tape, i int) *Tensor {
 	if c := tape.Carrier(i); c != nil {
 		return tensorOf(c.New())
@@ -112,8 +113,8 @@ func resultOf(tape *stream.Tape, i int) *Tensor {
 	return new(Tensor)
 }
 
-// inGraph reports a tensor that is followed, and no result of a Recording: gradients go
-// through it.
+// inGraph reports whether gradients pass through t: it is followed, and is not a result of a
+// Recording.
 func inGraph(t *Tensor) bool {
 	node := t.node()
 	return node != nil && !follow.Sealed(node)

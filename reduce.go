@@ -7,22 +7,22 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Sum adds the elements along the axes, which are removed, or all elements
-// into a 0-d tensor where none is given. Numbers only, else ErrDType; the dtype
-// is t's, and integers wrap. Negative axes count from the last; one that is not
-// there or given twice is ErrShape.
+// Sum adds the elements along the axes, which it removes, or all elements into a 0-d tensor if no
+// axis is given: NumPy's and PyTorch's sum. Numbers only, else ErrDType; the dtype is t's, and
+// integers wrap around. A negative axis counts from the last. An axis that does not exist or is
+// given twice is ErrShape.
 //
-// The order of the additions is fixed by the elements' logical positions, so
-// the bits depend on shape and values only. The sum of no elements is +0.
+// The order of the additions depends only on the elements' logical positions, so the bits depend
+// only on shape and values. The sum of no elements is +0.
 func (t *Tensor) Sum(axes ...int) *Tensor { return reduce(ir.Sum, t, axes, false) }
 
 // SumKeep is [Tensor.Sum] with the axes kept as dimensions of size 1.
 func (t *Tensor) SumKeep(axes ...int) *Tensor { return reduce(ir.Sum, t, axes, true) }
 
-// SumAs is [Tensor.Sum] of the elements in a dtype of numbers (else ErrDType), which is
-// that of the result: small integers that would wrap, the true ones of bools, which are
-// counted, floats of 16 bits. They are converted as [Tensor.Cast] does, before
-// they are added; NumPy's sum with a dtype.
+// SumAs is [Tensor.Sum] of the elements converted to a dtype of numbers (else ErrDType), which is
+// the result's too: NumPy's sum with a dtype. It sums small integers that would wrap around,
+// counts the true elements of bools, and sums 16-bit floats in a wider dtype. The conversion is
+// that of [Tensor.Cast].
 func (t *Tensor) SumAs(dt DType, axes ...int) *Tensor {
 	const name = "sumas"
 	h := hold(name, &t)
@@ -43,64 +43,62 @@ func (t *Tensor) SumAs(dt DType, axes ...int) *Tensor {
 	return r
 }
 
-// Max is the largest element along the axes, which are removed, or of all
-// elements, a 0-d tensor, where none is given. Numbers only, else ErrDType; the
-// dtype is t's. A NaN among the elements makes the result NaN, and -0 is less
-// than +0. The maximum of no elements is ErrShape. Axes are as for
-// [Tensor.Sum]. The larger of two tensors' elements is [Tensor.Maximum].
+// Max is the largest element along the axes, which it removes, or of all elements as a 0-d tensor
+// if no axis is given: NumPy's max, PyTorch's amax. Numbers only, else ErrDType; the dtype is
+// t's. A NaN among the elements makes the result NaN, and -0 is less than +0. The maximum of no
+// elements is ErrShape. Axes are as for [Tensor.Sum]. The larger of two tensors' elements is
+// [Tensor.Maximum].
 func (t *Tensor) Max(axes ...int) *Tensor { return reduce(ir.Max, t, axes, false) }
 
 // MaxKeep is [Tensor.Max] with the axes kept as dimensions of size 1.
 func (t *Tensor) MaxKeep(axes ...int) *Tensor { return reduce(ir.Max, t, axes, true) }
 
-// Prod multiplies the elements along the axes, which are removed, or all of
-// them where none is given. Numbers only, else ErrDType; the dtype is t's, and
-// integers wrap. The product of no elements is 1. Axes and order are as for
-// [Tensor.Sum].
+// Prod multiplies the elements along the axes, which it removes, or all elements if no axis is
+// given: NumPy's and PyTorch's prod. Numbers only, else ErrDType; the dtype is t's, and integers
+// wrap around. The product of no elements is 1. Axes and the order of the multiplications are as
+// for [Tensor.Sum].
 func (t *Tensor) Prod(axes ...int) *Tensor { return reduce(ir.Prod, t, axes, false) }
 
 // ProdKeep is [Tensor.Prod] with the axes kept as dimensions of size 1.
 func (t *Tensor) ProdKeep(axes ...int) *Tensor { return reduce(ir.Prod, t, axes, true) }
 
-// Min is the smallest element, otherwise as [Tensor.Max].
+// Min is the smallest element: NumPy's min, PyTorch's amin. Otherwise it is like [Tensor.Max].
 func (t *Tensor) Min(axes ...int) *Tensor { return reduce(ir.Min, t, axes, false) }
 
 // MinKeep is [Tensor.Min] with the axes kept as dimensions of size 1.
 func (t *Tensor) MinKeep(axes ...int) *Tensor { return reduce(ir.Min, t, axes, true) }
 
-// Any is true where some element along the axes is, which are removed; of all
-// elements where no axis is given. Bool only, else ErrDType. Of no elements it
-// is false. Axes are as for [Tensor.Sum].
+// Any is true where at least one element along the axes is true: NumPy's and PyTorch's any. It
+// removes the axes; if none is given, it is over all elements. Bool only, else ErrDType. For no
+// elements it is false. Axes are as for [Tensor.Sum].
 func (t *Tensor) Any(axes ...int) *Tensor { return reduce(ir.Any, t, axes, false) }
 
 // AnyKeep is [Tensor.Any] with the axes kept as dimensions of size 1.
 func (t *Tensor) AnyKeep(axes ...int) *Tensor { return reduce(ir.Any, t, axes, true) }
 
-// All is true where no element along the axes, which are removed, is false; of
-// all elements where no axis is given. Bool only, else ErrDType. Of no elements
+// All is true where every element along the axes is true: NumPy's and PyTorch's all. It removes
+// the axes; if none is given, it is over all elements. Bool only, else ErrDType. For no elements
 // it is true. Axes are as for [Tensor.Sum].
 func (t *Tensor) All(axes ...int) *Tensor { return reduce(ir.All, t, axes, false) }
 
 // AllKeep is [Tensor.All] with the axes kept as dimensions of size 1.
 func (t *Tensor) AllKeep(axes ...int) *Tensor { return reduce(ir.All, t, axes, true) }
 
-// ArgMax is the position of the largest element along the axes, which are
-// removed: its row-major number among the elements of those axes. The first NaN
-// counts as largest; of equal elements the first is taken, and -0 is less than
-// +0. The result is Int64. Numbers only, else ErrDType; no elements are
-// ErrShape. Axes are as for [Tensor.Sum].
+// ArgMax is the position of the largest element along the axes, which it removes: its row-major
+// number among the elements of those axes. It is NumPy's and PyTorch's argmax. The first NaN
+// counts as largest. Of equal elements the first is taken, and -0 is less than +0. The result is
+// Int64. Numbers only, else ErrDType; no elements are ErrShape. Axes are as for [Tensor.Sum].
 func (t *Tensor) ArgMax(axes ...int) *Tensor { return position(ir.ArgMax, t, Int64, axes) }
 
-// ArgMin is the position of the smallest element, otherwise as [Tensor.ArgMax]:
-// the first NaN counts as smallest.
+// ArgMin is the position of the smallest element: NumPy's and PyTorch's argmin. The first NaN
+// counts as smallest. Otherwise it is like [Tensor.ArgMax].
 func (t *Tensor) ArgMin(axes ...int) *Tensor { return position(ir.ArgMin, t, Int64, axes) }
 
-// ArgMaxAs is [Tensor.ArgMax] with the dtype of the result, Int32 or Int64
-// (else ErrDType), for devices without Int64. More elements than an Int32 can
-// number are ErrShape.
+// ArgMaxAs is [Tensor.ArgMax] with the result in dt, Int32 or Int64 (else ErrDType), for devices
+// without Int64. More elements than an Int32 can number are ErrShape.
 func (t *Tensor) ArgMaxAs(dt DType, axes ...int) *Tensor { return position(ir.ArgMax, t, dt, axes) }
 
-// ArgMinAs is [Tensor.ArgMin] with the dtype of the result as in [Tensor.ArgMaxAs].
+// ArgMinAs is [Tensor.ArgMin] with the result in dt, as for [Tensor.ArgMaxAs].
 func (t *Tensor) ArgMinAs(dt DType, axes ...int) *Tensor { return position(ir.ArgMin, t, dt, axes) }
 
 func reduce(op ir.Op, t *Tensor, axes []int, keep bool) *Tensor {

@@ -14,15 +14,15 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Report writes a page of HTML that shows what devices ran since they were opened: a time
-// line of recording, planning, compiling, tuning and kernels, a table of kernels with their
-// times, bytes and operations, which open to their ops, their code and what they were not
-// fused with, a roofline plot, and memory. It needs no other file. Without devices it shows
-// all that this program has open.
+// Report writes an HTML page that shows what devices ran since they were opened. It has a time
+// line of recording, planning, compiling, tuning and kernels; a table of kernels with their
+// times, bytes and operations; a roofline plot; and memory. A kernel of the table opens to show
+// its ops, its code and why it was not fused with others. The page needs no other file. Without
+// devices it shows all that this program has open.
 //
-// Times are known of devices that were opened with Options.Report ("cpu:report"), or with
+// Times are known for devices that were opened with Options.Report ("cpu:report"), or with
 // MILLRACE_DEBUG=report=FILE.html, which also writes the page of all devices to a file; see
-// docs/debugging.md. Closed devices can be reported on.
+// docs/debugging.md. The devices may be closed.
 func Report(w io.Writer, devices ...*Device) error {
 	if w == nil {
 		return errNilWriter
@@ -51,16 +51,17 @@ func newReport() *report.Report {
 	return r
 }
 
-// measuredPeaks are those of all threads, measured once in a process. It takes some 60 ms.
+// measuredPeaks returns the peaks of all threads together. The process measures them once, in
+// about 60 ms.
 var measuredPeaks = sync.OnceValue(func() (r stream.Peaks) {
 	yard, err := roof.New()
 	if err != nil {
-		return r // no machine code for this processor: the page says nothing of peaks
+		return r // there is no machine code for this processor, so the page has no peaks
 	}
 	const rounds, bytes = 3, 32 << 20
 	threads := goruntime.GOMAXPROCS(0)
 	src, dst := make([]byte, bytes), make([]byte, bytes)
-	copy(dst, src) // so that the pages are there
+	copy(dst, src) // touch the pages, so that they exist
 	for range rounds {
 		ops, took := yard.MultiplyAdd(threads, 4, 4*time.Millisecond)
 		r.Flops = max(r.Flops, ops/took.Seconds())

@@ -16,33 +16,33 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// reportFile is a file that MILLRACE_DEBUG=report=FILE names. One goroutine at a time writes
-// it. It is written when a device is closed. Most programs end without closing anything, and
-// no code of this package runs then: so the file is also written where the program has waited
-// for results, and by a timer while the program runs.
+// reportFile is a file that MILLRACE_DEBUG=report=FILE names. One goroutine at a time writes it.
+// It is written when a device is closed. Most programs end without closing a device, and no code
+// of this package runs then. The file is therefore also written when the program has waited for
+// results, and by a timer while the program runs.
 type reportFile struct {
 	path string
-	next atomic.Int64 // nanoseconds since begun, before which the program waits for no writing
+	next atomic.Int64 // nanoseconds since begun; until then the program does not wait for a write
 
 	queue   sync.Mutex
-	busy    bool          // a goroutine writes
-	pending chan struct{} // closed after the next writing; nil when nobody asked for one
+	busy    bool          // a goroutine is writing
+	pending chan struct{} // closed after the next write; nil if no write was requested
 
 	mu     sync.Mutex
-	closed []report.Device // the last ones that were closed
-	left   int             // closed devices that are not in that list any more
+	closed []report.Device // the most recently closed ones
+	left   int             // closed devices that are no longer in that list
 	seen   []device.Stats  // of the open devices, when the file was last written
 }
 
-// begun is when the process began, nearly.
+// begun is about when the process began.
 var begun = time.Now()
 
 const (
-	firstReports = 150 * time.Millisecond // so long after the opening of a device, the file is written at each wait for results
-	reportEvery  = 4 * time.Second        // between two writings while something runs: a page is at most 5 s old
-	reportShare  = 100                    // after a writing there is none for so many times as long as it took, up to reportEvery
-	longestWrite = 50 * time.Millisecond  // the program waits so long for a writing
-	// closedDevices is how many closed devices a file shows.
+	firstReports = 150 * time.Millisecond // for this long after a device is opened, the file is written at each wait for results
+	reportEvery  = 4 * time.Second        // between two writes while something runs: a page is at most 5 s old
+	reportShare  = 100                    // after a write, the program waits for none for this many times the write's duration, at most reportEvery
+	longestWrite = 50 * time.Millisecond  // longest time that the program waits for a write
+	// closedDevices is the most closed devices in a file.
 	closedDevices = 8
 )
 
@@ -51,8 +51,8 @@ var reportFiles struct {
 	byPath map[string]*reportFile
 }
 
-// sharedReport begins a file and writes it at once, so that a file that cannot be written is
-// an error at the first opening of a device.
+// sharedReport starts a file and writes it at once. A file that cannot be written is then an
+// error when the first device is opened.
 func sharedReport(path string) error {
 	f := &reportFiles
 	f.Lock()
@@ -72,14 +72,15 @@ func sharedReport(path string) error {
 	return nil
 }
 
-// again writes the file, and comes back.
+// again writes the file and sets the timer for the next write.
 func (x *reportFile) again() {
 	<-x.ask()
 	time.AfterFunc(reportEvery, x.again)
 }
 
-// ask has the file written soon and returns a channel that is closed when it is. All who ask
-// while a writing goes on wait for the same next one: a slow writing causes no queue of others.
+// ask makes a goroutine write the file soon, and returns a channel that is closed when it is
+// written. All requests during a write wait for the same next one, so a slow write causes no
+// queue of others.
 func (x *reportFile) ask() <-chan struct{} {
 	x.queue.Lock()
 	defer x.queue.Unlock()
@@ -93,7 +94,7 @@ func (x *reportFile) ask() <-chan struct{} {
 	return x.pending
 }
 
-// serve writes the file as long as somebody asks for it.
+// serve writes the file as long as there are requests.
 func (x *reportFile) serve() {
 	for {
 		x.queue.Lock()
@@ -109,8 +110,8 @@ func (x *reportFile) serve() {
 	}
 }
 
-// writeOpen writes the file if an open device did something since the last time. The devices'
-// trace hooks are told of a file that cannot be written.
+// writeOpen writes the file if an open device did something since the last time. If it cannot be
+// written, it reports the error to the devices' trace hooks.
 func (x *reportFile) writeOpen() {
 	open := reported()
 	now := make([]device.Stats, len(open))
@@ -125,7 +126,7 @@ func (x *reportFile) writeOpen() {
 		return
 	}
 	start := time.Now()
-	x.next.Store(int64(time.Since(begun) + reportEvery)) // nobody waits for the next one meanwhile
+	x.next.Store(int64(time.Since(begun) + reportEvery)) // the program does not wait for another write meanwhile
 	err := x.write()
 	x.next.Store(int64(time.Since(begun) + min(reportShare*time.Since(start), reportEvery)))
 	if err != nil {
@@ -135,8 +136,8 @@ func (x *reportFile) writeOpen() {
 	}
 }
 
-// waited writes the file, if it is time. The caller may hold a stream's lock, which the
-// report needs: then the file is written after the lock is released.
+// waited writes the file if it is time. The caller may hold a stream's lock, which the report
+// needs; then the file is written after the lock is released.
 func (x *reportFile) waited(opened time.Time) {
 	if time.Since(opened) > firstReports && int64(time.Since(begun)) < x.next.Load() {
 		return
@@ -147,7 +148,7 @@ func (x *reportFile) waited(opened time.Time) {
 	}
 }
 
-// watchReports has the files written where the device was waited for.
+// watchReports makes the files be rewritten after a wait for the device's results.
 func watchReports(d *stream.Device) {
 	f := &reportFiles
 	f.Lock()
@@ -163,7 +164,7 @@ func watchReports(d *stream.Device) {
 	}
 }
 
-// reported are the open devices that remember what they run.
+// reported returns the open devices that record what they run.
 func reported() (list []*stream.Device) {
 	for _, d := range stream.Devices() {
 		if d.Profile != nil {
@@ -173,7 +174,7 @@ func reported() (list []*stream.Device) {
 	return list
 }
 
-// closedReports writes all files with a device that was closed just now.
+// closedReports writes all files after a device was closed.
 func closedReports(d *stream.Device) (err error) {
 	if d.Profile == nil {
 		return nil
@@ -194,7 +195,7 @@ func closedReports(d *stream.Device) (err error) {
 	return err
 }
 
-// write replaces the file as a whole: who opens it never sees a part.
+// write replaces the file as a whole, so a reader never sees a part of it.
 func (x *reportFile) write() (err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -218,7 +219,8 @@ func (x *reportFile) write() (err error) {
 	} else if err == nil && st.IsDir() {
 		return fmt.Errorf("%s is a directory", x.path)
 	}
-	// A name of its own, so that a program that ends in the middle leaves one such file at most.
+	// The temporary file has a fixed name, so a program that ends during a write leaves at most
+	// one such file.
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(x.path), "."+filepath.Base(x.path)+".tmp"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err

@@ -7,45 +7,48 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// ResizeMode says where elements of a resized image come from.
+// ResizeMode says how an element of the result depends on the image's elements.
 type ResizeMode uint8
 
 // The modes of [Resize].
 const (
-	// ResizeNearest takes one element: of position i of m that are made of n, element
-	// ⌊i·n/m⌋, as PyTorch's nearest and OpenCV's.
+	// ResizeNearest takes one element: position i of m takes element ⌊i·n/m⌋ of n, as PyTorch's
+	// nearest and OpenCV's do.
 	ResizeNearest ResizeMode = iota
-	// ResizeLinear weighs the two that are nearest along each dimension: bilinear, of images.
+	// ResizeLinear is the weighted mean of the two nearest elements along each dimension:
+	// bilinear for images.
 	ResizeLinear
-	// ResizeCubic weighs four along each dimension by Keys' cubic with a = -0.75: bicubic, of
-	// images, as PyTorch and OpenCV do. The result may go beyond the range of the elements.
+	// ResizeCubic is the weighted mean of four elements along each dimension, by Keys' cubic with
+	// a = -0.75: bicubic for images, as in PyTorch and OpenCV. The result may be outside of the
+	// range of the elements.
 	ResizeCubic
 )
 
 // ResizeOptions say how [Resize] works. The zero value takes the nearest element.
 type ResizeOptions struct {
 	Mode ResizeMode
-	// AlignCorners puts the first and the last elements of both onto each other: position i is
-	// at i·(n-1)/(m-1). Else elements are squares side by side, and the position of the middle of
-	// one is (i+½)·n/m - ½. PyTorch's align_corners; ErrShape where the nearest is taken.
+	// AlignCorners maps the first and the last element of the result onto those of t: position i
+	// is at i·(n-1)/(m-1). Without it, elements are squares side by side, and the middle of
+	// element i is at (i+½)·n/m - ½. It is PyTorch's align_corners, and ErrShape with
+	// ResizeNearest.
 	AlignCorners bool
-	// Antialias has every element of what is made smaller count: each position of the result is
-	// the mean of the elements within the reach of ResizeLinear's triangle, or of
-	// ResizeCubic's curve with a = -0.5, which is as many times wider as the image becomes
-	// smaller. Elements beyond the edges are left out. PyTorch's and jax.image.resize's antialias, and
-	// Pillow's resize. ErrShape where the nearest is taken, or corners are aligned.
+	// Antialias makes every element of a reduced image count. Each position is then the weighted
+	// mean of the elements in reach of ResizeLinear's triangle, or of ResizeCubic's curve with a
+	// = -0.5, widened by the factor of the reduction. Elements beyond the edges are left out. It
+	// is the antialias of PyTorch and jax.image.resize, and Pillow's resize. It is ErrShape with
+	// ResizeNearest or AlignCorners.
 	Antialias bool
 }
 
-// Resize makes the last dimensions of t, as many as sizes are given, of other sizes: of images
-// of shape (batch, channels, height, width), Resize(t, opt, h, w). It is PyTorch's interpolate.
-// What is beyond the first and the last element is like these. Smaller images are made of
-// the elements near each position alone: with Antialias others count, too.
+// Resize changes the sizes of t's last dimensions, as many as sizes are given: PyTorch's
+// interpolate. For images of shape (batch, channels, height, width) it is Resize(t, opt, h, w).
+// Positions beyond the first and the last element take these elements. When it makes an image
+// smaller, it uses only the elements near each position, and with Antialias all elements.
 //
-// Floats only, but any dtype where the nearest is taken (else ErrDType), which is that of the
-// result; 16-bit ones are computed in Float32. More sizes than dimensions or none, sizes below 1 or
-// above 2^28 (with Antialias times the elements that a position takes), a dimension without elements
-// and options that do not go together are ErrShape.
+// Floats only, or any dtype with ResizeNearest (else ErrDType). The result has t's dtype; 16-bit
+// floats are computed in Float32. The following are ErrShape: more sizes than dimensions or none,
+// a size below 1 or above 2^28 (with Antialias, the size times the elements that a position
+// uses), a dimension without elements, and options that exclude each other.
 func Resize(t *Tensor, opt ResizeOptions, sizes ...int) *Tensor {
 	const name = "resize"
 	h := hold(name, &t)
@@ -68,7 +71,7 @@ func Resize(t *Tensor, opt ResizeOptions, sizes ...int) *Tensor {
 		return failed(name, dtypeErr("%v tensor: floats only, use Cast", t.DType()), t)
 	}
 	out := ir.Shape(slices.Concat(in[:first], sizes))
-	if err := out.Check(); err != nil { // before there are positions of its elements
+	if err := out.Check(); err != nil { // checked before tables of its positions are made
 		return failed(name, shapeErr("%v", err), t)
 	}
 	r := t.same()
@@ -78,7 +81,7 @@ func Resize(t *Tensor, opt ResizeOptions, sizes ...int) *Tensor {
 	}
 	for i, m := range sizes {
 		n := in[first+i]
-		if m == n { // every position is one of an element
+		if m == n { // every position is that of an element
 			continue
 		}
 		var next *Tensor
@@ -93,8 +96,8 @@ func Resize(t *Tensor, opt ResizeOptions, sizes ...int) *Tensor {
 	return narrowed(r, t.DType())
 }
 
-// tap is an element that each position takes, and by what it is weighed; without weights it
-// is moved.
+// tap has, for each position, one element that it uses and its weight. Without weights the
+// elements are only moved.
 type tap struct {
 	at     []int32
 	weight []float64
@@ -137,7 +140,7 @@ func resizeTaps(opt ResizeOptions, n, m int) []tap {
 	return taps
 }
 
-// keys is the weight of an element at a distance below 2 (Keys, 1981); a is the slope at 1.
+// keys is the weight of an element at a distance x below 2 (Keys, 1981). a is the slope at 1.
 func keys(a, x float64) float64 {
 	if x <= 1 {
 		return float64(float64(float64((a+2)*x)-(a+3))*x*x) + 1
@@ -145,7 +148,7 @@ func keys(a, x float64) float64 {
 	return float64(float64(float64(float64(float64(a*x)-5*a)*x)+8*a)*x) - 4*a
 }
 
-// resized adds up the taps along an axis.
+// resized adds up the weighted taps along an axis.
 func (t *Tensor) resized(axis int, taps []tap) *Tensor {
 	column := slices.Repeat([]int{1}, t.Rank())
 	column[axis] = len(taps[0].at)
@@ -171,7 +174,7 @@ func (t *Tensor) resized(axis int, taps []tap) *Tensor {
 	return sum
 }
 
-// floatTable holds numbers in t's dtype, Float32 or Float64, where t is.
+// floatTable returns a tensor of the numbers in t's dtype, Float32 or Float64, on t's stream.
 func floatTable(t *Tensor, v []float64, shape ...int) *Tensor {
 	if t.DType() == Float64 {
 		return FromSliceOn(t.Stream(), v, shape...)

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// filter is what makes m positions of n elements so that every element counts: each takes those
-// within its reach.
+// filter computes m positions from n elements so that every element counts: each position uses
+// the elements within its reach.
 type filter struct {
 	n, m  int
 	cubic bool
-	wide  float64 // how many times wider than for elements as many as positions
+	wide  float64 // the scale of the weights: n/m, at least 1
 	reach float64
 }
 
@@ -29,16 +29,17 @@ func filtersOf(mode ResizeMode, in, out []int) (fs []filter) {
 	return fs
 }
 
-// large reports a filter whose table would be.
+// large reports a filter whose table would be too large.
 func (f filter) large() bool { return f.n != f.m && float64(f.m)*(2*f.reach+2) > maxTable }
 
-// within is which elements position i takes, and where it is among them.
+// within returns the range of elements that position i uses, from first up to behind, and the
+// position's middle among them.
 func (f filter) within(i int) (first, behind int, middle float64) {
 	middle = float64((float64(i) + 0.5) * float64(f.n) / float64(f.m))
 	return max(int(middle-f.reach+0.5), 0), min(int(middle+f.reach+0.5), f.n), middle
 }
 
-// weight of an element at a distance.
+// weight returns the weight of an element at a distance.
 func (f filter) weight(distance float64) float64 {
 	x := math.Abs(distance) / f.wide
 	if f.cubic && x < 2 {
@@ -47,9 +48,9 @@ func (f filter) weight(distance float64) float64 {
 	return max(1-x, 0)
 }
 
-// table says for each position which elements it takes and by what they are weighed: count of them
-// each. Where fewer are within reach the last one is there several times, and each time has a
-// share of its weight: an infinity that is weighed by 0 would be NaN.
+// table returns, for each position, the elements that it uses and their weights: count of them
+// each. If a position has fewer elements within reach, the last one is repeated, and its
+// repetitions share its weight. A weight of 0 would not do, because 0 times an infinity is NaN.
 func (f filter) table() (at []int32, weights []float64, count int) {
 	for i := range f.m {
 		first, behind, _ := f.within(i)
@@ -77,7 +78,7 @@ func (f filter) table() (at []int32, weights []float64, count int) {
 	return at, weights, count
 }
 
-// filtered resizes along an axis: elements are taken, weighed and added up, in one kernel.
+// filtered resizes along an axis. One kernel gathers, weights and adds the elements.
 func (t *Tensor) filtered(axis int, f filter) *Tensor {
 	at, weights, count := f.table()
 	places := FromSliceOn(t.Stream(), at, f.m, count)

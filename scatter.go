@@ -7,44 +7,41 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Combine says what a scatter does to an element that an index names.
+// Combine says how a scatter changes an element that an index names.
 type Combine = ir.Combine
 
-// The ways to combine the old element and the new one. Bool tensors can only be
-// set.
+// The ways to combine the old element and the update. Bool tensors can only be set.
 const (
-	CombineSet Combine = ir.CombineSet // the new one takes its place
+	CombineSet Combine = ir.CombineSet // the update replaces it
 	CombineAdd Combine = ir.CombineAdd // their sum; integers wrap
 	CombineMax Combine = ir.CombineMax // the larger; NaN stays, -0 is below +0
 	CombineMin Combine = ir.CombineMin // the smaller; NaN stays
 	CombineMul Combine = ir.CombineMul // their product; integers wrap
 )
 
-// Scatter gives t with elements along axis combined with updates: the element
-// of updates at a position with the one of t at that position with the place
-// along axis replaced by the index. It undoes [Tensor.TakeAlong], and is
-// PyTorch's scatter and scatter_reduce, NumPy's put_along_axis.
+// Scatter returns t with elements along axis combined with updates. The element of updates at a
+// position goes to the element of t at that position, but with the index as its place along axis.
+// Scatter is the opposite of [Tensor.TakeAlong]: PyTorch's scatter and scatter_reduce, NumPy's
+// put_along_axis.
 //
-// Indices are integers, and updates of t's dtype (else ErrDType). Both
-// broadcast to a shape that is t's but for axis, where t's rank is that of the
-// indices (else ErrShape). A negative axis counts from the last.
+// Indices are integers, and updates have t's dtype (else ErrDType). Both broadcast to a shape
+// that is t's except along axis; indices have t's rank (else ErrShape). A negative axis counts
+// from the last.
 //
-// Where several updates go to one element they are combined with it one after
-// another, in the row-major order of the indices: of [CombineSet] the last one
-// stays, and sums of floats are the same bits however many threads work, fused
-// or not. An index out of range, negative ones too, does what mode says,
-// [IndexError] where none is given; with [IndexFromEnd] negative ones count from the
-// last.
+// If several updates go to one element, they are combined with it one after another, in the
+// row-major order of the indices. With [CombineSet] the last one remains. Sums of floats have the
+// same bits with any number of threads, fused or not. The mode says what an index out of range
+// does, negative ones too; without one it is [IndexError]. With [IndexFromEnd], negative indices
+// count from the last element.
 //
-// The result has t's shape and dtype. t itself stays; where nobody needs it any
-// more, the result is written into its memory, and nothing but what the indices
-// name is touched.
+// The result has t's shape and dtype. t itself does not change. If nothing needs t any more, the
+// result reuses t's memory, and only the elements that the indices name are written.
 func (t *Tensor) Scatter(indices, updates *Tensor, axis int, how Combine, mode ...IndexMode) *Tensor {
 	return t.scatterAlong("scatter", indices, updates, axis, how, mode)
 }
 
-// ScatterSet is [Tensor.Scatter] with [CombineSet]: of several updates of one
-// element the last stays.
+// ScatterSet is [Tensor.Scatter] with [CombineSet]: of several updates of one element, the last
+// one remains.
 func (t *Tensor) ScatterSet(indices, updates *Tensor, axis int, mode ...IndexMode) *Tensor {
 	return t.scatterAlong("scatterset", indices, updates, axis, CombineSet, mode)
 }
@@ -93,21 +90,20 @@ func (t *Tensor) scatterAlong(name string, indices, updates *Tensor, axis int, h
 	return r
 }
 
-// Put gives t with the slices along axis that the indices name combined with
-// updates: it undoes [Tensor.Take], as PyTorch's index_add and index_copy do.
-// Where t's dimension axis is replaced by the dimensions of indices, updates
-// broadcast to that shape (else ErrShape, as where it has more than 8
-// dimensions). It is else as [Tensor.Scatter]: slices are combined one after
+// Put returns t with the slices along axis that the indices name combined with updates. It is the
+// opposite of [Tensor.Take]: PyTorch's index_add and index_copy. The updates broadcast to t's
+// shape with the dimensions of indices in place of dimension axis (else ErrShape, and so are more
+// than 8 dimensions). Otherwise it is like [Tensor.Scatter]: slices are combined one after
 // another, in the row-major order of the indices.
 //
-// The gradient of an embedding look-up table.Take(ids, 0) is
-// Zeros(…).Put(ids, grad, 0, CombineAdd).
+// The gradient of an embedding look-up table.Take(ids, 0) is Zeros(…).Put(ids, grad, 0,
+// CombineAdd).
 func (t *Tensor) Put(indices, updates *Tensor, axis int, how Combine, mode ...IndexMode) *Tensor {
 	return t.put("put", indices, updates, axis, how, mode)
 }
 
-// IndexSet is [Tensor.Put] with [CombineSet]: of several slices for one place
-// the last stays.
+// IndexSet is [Tensor.Put] with [CombineSet]: of several slices for one place, the last one
+// remains.
 func (t *Tensor) IndexSet(indices, updates *Tensor, axis int, mode ...IndexMode) *Tensor {
 	return t.put("indexset", indices, updates, axis, CombineSet, mode)
 }
@@ -132,8 +128,8 @@ func (t *Tensor) put(name string, indices, updates *Tensor, axis int, how Combin
 	if !broadcastsTo(u, full) {
 		return failed(name, shapeErr("%v at %v indices of %v along axis %d", u, at, in, a), t, indices, updates)
 	}
-	// The dimensions of the indices are one, and the indices the same in all
-	// others.
+	// Merge the dimensions of the indices into one, and expand the indices along all other
+	// dimensions.
 	rows := slices.Concat(in[:a], []int{at.Elems()}, in[a+1:])
 	flat := slices.Concat(slices.Repeat([]int{1}, a), []int{at.Elems()}, slices.Repeat([]int{1}, len(in)-a-1))
 	one, wide := indices.Reshape(flat...), updates.Expand(full...)
@@ -143,8 +139,7 @@ func (t *Tensor) put(name string, indices, updates *Tensor, axis int, how Combin
 	return r
 }
 
-// scatters checks what scatters have in common; bad is the result where that is
-// wrong.
+// scatters checks the operands that all scatters share. bad is the result if they are invalid.
 func (t *Tensor) scatters(name string, unusable, indices, updates *Tensor, axis int, how Combine, mode []IndexMode) (a int, m IndexMode, bad *Tensor) {
 	if unusable != nil {
 		return 0, 0, unusable

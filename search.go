@@ -6,13 +6,13 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// SearchSorted gives, for each of the values, the position of dtype Int32 or Int64 (else
-// ErrDType) at which it would have to be put into a vector in the order of [Tensor.Sort] to
-// keep the order: before elements that equal it, or behind them where right is true. It is
-// NumPy's and PyTorch's searchsorted. NaN is behind all numbers. Of a vector that is not
-// sorted the result means nothing. The result has the values' shape; both have one dtype
-// of numbers (else ErrDType). A sorted that is no vector, or has 2^31 elements, is ErrShape.
-// There is no gradient.
+// SearchSorted gives, for each value, the position at which a sorted vector would keep its order
+// if the value were inserted there: NumPy's and PyTorch's searchsorted. The order is that of
+// [Tensor.Sort]. The position is before elements equal to the value, or after them if right is
+// true. NaN is after all numbers. For a vector that is not sorted, the positions are meaningless.
+// The result has the values' shape and dtype dt, Int32 or Int64 (else ErrDType). The vector and
+// the values have one dtype of numbers (else ErrDType). A sorted that is no vector, or has 2^31
+// elements or more, is ErrShape. There is no gradient.
 func SearchSorted(dt DType, sorted, values *Tensor, right bool) *Tensor {
 	const name = "searchsorted"
 	h := hold(name, &sorted, &values)
@@ -40,11 +40,11 @@ func SearchSorted(dt DType, sorted, values *Tensor, right bool) *Tensor {
 
 const maxSearch = 1<<31 - 1
 
-// search finds places along the last dimension of sorted, where the others of both are
-// the same: Int32 numbers of values' shape.
+// search finds positions along the last dimension of sorted; the other dimensions of both
+// operands are the same. The result is Int32, of values' shape.
 func search(sorted, values *Tensor, right bool) *Tensor {
 	n := sorted.Dim(-1)
-	if n == 0 { // 0 of each value, which may turn out to be an error
+	if n == 0 { // 0 for each value; computed from the values, because they may carry an error
 		other := values.NeScalar(0)
 		number := other.Cast(Int32)
 		r := number.MulScalar(0)
@@ -52,7 +52,7 @@ func search(sorted, values *Tensor, right bool) *Tensor {
 		return r
 	}
 	at := ZerosOn(values.Stream(), Int32, values.shape()...)
-	// So many elements are known to stand before the value. Steps are halves of one another.
+	// at counts the elements known to be before the value. Each step is half of the one before.
 	for step := 1 << (bits.Len(uint(n)) - 1); step > 0; step /= 2 {
 		next := at.AddScalar(float64(step))
 		last := next.SubScalar(1)
@@ -67,9 +67,9 @@ func search(sorted, values *Tensor, right bool) *Tensor {
 	return at
 }
 
-// standsBefore is whether x has to stay in front of v: is less, or equal where right is true.
+// standsBefore reports whether x must stay before v: x is less, or equal if right is true.
 func standsBefore(x, v *Tensor, right bool) *Tensor {
-	if right { // no more than v, which is everything where v is NaN
+	if right { // x is at most v; everything is at most a NaN
 		less := x.Le(v)
 		if !x.DType().IsFloat() {
 			return less

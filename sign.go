@@ -8,13 +8,13 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Package autodiff calls some functions twice, and has to find out where one does something
-// else then, such as drawing other random numbers. Tensors that are made while such a
-// function runs carry a signature: see follow.Signing.
+// Package autodiff calls some functions twice, and must find out whether a function does
+// something else the second time, such as drawing other random numbers. Tensors made while such a
+// function runs therefore carry a signature: see follow.Signing.
 
 func signing() bool { return follow.Signing.Load() > 0 }
 
-// newSigned is a new tensor, with room for a signature where one is wanted.
+// newSigned returns a new tensor, with room for a signature if one is needed.
 func newSigned() *Tensor {
 	if signing() {
 		return newRoomy()
@@ -22,7 +22,7 @@ func newSigned() *Tensor {
 	return new(Tensor)
 }
 
-// signed gives a new result of an op its signature, where one is wanted.
+// signed gives the new result of an op its signature, if one is needed.
 func (t *Tensor) signed(op string, attr *ir.Attr, args []stream.Arg) {
 	if !t.toSign() {
 		return
@@ -41,7 +41,7 @@ func (t *Tensor) signed(op string, attr *ir.Attr, args []stream.Arg) {
 	(*signedRoomy)(unsafe.Pointer(t)).sign = h
 }
 
-// signedAs is signed of a composite's result.
+// signedAs is signed for the result of a composite.
 func (t *Tensor) signedAs(op string, with any, in []*Tensor) {
 	if !t.toSign() {
 		return
@@ -60,8 +60,8 @@ func (t *Tensor) toSign() bool {
 	return signing() && t.v.Marks()&stream.MarkSigned != 0 && t.v.Now() == &t.v
 }
 
-// signOf is the signature of what a handle names. A watched handle may be set to something
-// else, so that what it names counts.
+// signOf returns the signature of the value that a handle names. Set may give a watched handle
+// another value, so the value itself counts.
 func signOf(h *stream.Value) uint64 {
 	m, v := h.Marks(), h.Now()
 	if m&stream.MarkSigned != 0 {
@@ -75,8 +75,8 @@ func signOf(h *stream.Value) uint64 {
 	return 0
 }
 
-// unsign takes the signature of what a handle names away. What a Recording computes has
-// none: it is found out by a function in its first run only.
+// unsign removes the signature from the value that a handle names. A result of a Recording has no
+// signature, because only the first run calls the function that could sign it.
 func unsign(h *stream.Value) {
 	if signing() && h.Marks()&stream.MarkSigned != 0 {
 		(*signedRoomy)(unsafe.Pointer(h.Now())).sign = 0

@@ -1,10 +1,10 @@
 package millrace
 
-// Split cuts t along an axis into parts of the given sizes, which are views: the
-// opposite of [Concat]. PyTorch's split; NumPy's takes positions. A negative axis
-// counts from the last. There is a part for each size. Sizes that are negative or
-// do not add up to the axis, no sizes, and an axis that is not there are ErrShape, which all
-// parts carry then, at least one.
+// Split cuts t along an axis into parts of the given sizes, which are views: PyTorch's split. It
+// is the opposite of [Concat]. NumPy's split takes positions instead of sizes. A negative axis
+// counts from the last. There is one part for each size. Sizes that are negative or do not add up
+// to the axis are ErrShape, and so are no sizes and an axis that does not exist. All parts, at
+// least one, then carry the error.
 func Split(t *Tensor, axis int, sizes ...int) []*Tensor {
 	const name = "split"
 	h := hold(name, &t)
@@ -44,11 +44,11 @@ func (t *Tensor) split(axis int, sizes []int) []*Tensor {
 	return parts
 }
 
-// Chunk cuts t along an axis into n parts of one size, of which the last may be
-// smaller, or there may be fewer: PyTorch's chunk. The size is that of the axis by n,
-// rounded up; an empty axis is one part. Parts are views, as of [Split]. A negative
-// axis counts from the last; one that is not there, or an n below 1, is ErrShape, which
-// the only part carries then.
+// Chunk cuts t along an axis into n parts of equal size: PyTorch's chunk. The size is that of the
+// axis divided by n, rounded up, so the last part may be smaller, and there may be fewer parts.
+// An empty axis gives one part. Parts are views, as for [Split]. A negative axis counts from the
+// last. An axis that does not exist, or an n below 1, is ErrShape, and the result is one part
+// with the error.
 func Chunk(t *Tensor, n, axis int) []*Tensor {
 	const name = "chunk"
 	h := hold(name, &t)

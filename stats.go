@@ -8,24 +8,23 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Everything here is written from the ops that programs use, and fuses as they
-// do. Tensors of 16-bit floats are computed in float32 and rounded once, at
-// the end.
+// The functions of this file are written from public ops and fuse like these. 16-bit floats are
+// computed in float32 and rounded once, at the end.
 
-// Mean is the sum of the elements along the axes, which are removed, divided by
-// their number; of all elements where no axis is given. Floats only, else
+// Mean is the sum of the elements along the axes, which it removes, divided by their number:
+// NumPy's and PyTorch's mean. If no axis is given, it is over all elements. Floats only, else
 // ErrDType. The mean of no elements is NaN. Axes are as for [Tensor.Sum].
 func (t *Tensor) Mean(axes ...int) *Tensor { return statistic("mean", t, axes, false, mean) }
 
 // MeanKeep is [Tensor.Mean] with the axes kept as dimensions of size 1.
 func (t *Tensor) MeanKeep(axes ...int) *Tensor { return statistic("mean", t, axes, true, mean) }
 
-// Var is the variance along the axes, which are removed, or of all elements
-// where none is given: the mean is computed first, then the sum of the squares
-// of what differs from it, less what the mean's rounding adds to that, divided by the number of elements less ddof (0 for
-// the variance of a population, 1 for that of a sample). Of equal elements it is 0. Where that number is
-// not positive the result is NaN or an infinity. Floats only, else ErrDType.
-// Axes are as for [Tensor.Sum].
+// Var is the variance along the axes, which it removes, or of all elements if no axis is given:
+// NumPy's and PyTorch's var. It is the sum of the squared differences from the mean, divided by
+// the number of elements less ddof: 0 for the variance of a population, 1 for that of a sample. A
+// second term corrects the rounding of the mean, so the variance of equal elements is 0. If the
+// divisor is not positive, the result is NaN or an infinity. Floats only, else ErrDType. Axes are
+// as for [Tensor.Sum].
 func (t *Tensor) Var(ddof int, axes ...int) *Tensor {
 	if followed(t) {
 		return whole("var", "var", follow.Norm{List: axes, Ddof: ddof}, func(in []*Tensor) *Tensor { return in[0].Var(ddof, axes...) }, t)
@@ -41,7 +40,7 @@ func (t *Tensor) VarKeep(ddof int, axes ...int) *Tensor {
 	return statistic("var", t, axes, true, varianceOf(ddof))
 }
 
-// Std is the square root of [Tensor.Var].
+// Std is the standard deviation, the square root of [Tensor.Var]: NumPy's and PyTorch's std.
 func (t *Tensor) Std(ddof int, axes ...int) *Tensor {
 	if followed(t) {
 		return whole("std", "std", follow.Norm{List: axes, Ddof: ddof}, func(in []*Tensor) *Tensor { return in[0].Std(ddof, axes...) }, t)
@@ -57,11 +56,10 @@ func (t *Tensor) StdKeep(ddof int, axes ...int) *Tensor {
 	return statistic("std", t, axes, true, deviationOf(ddof))
 }
 
-// LogSumExp is the logarithm of the sum of the exponentials along the axes,
-// which are removed, or of all elements where none is given. The largest
-// element is taken out first, so that nothing overflows; of elements that are
-// all -Inf the result is -Inf. Floats only, else ErrDType; no elements are
-// ErrShape. Axes are as for [Tensor.Sum].
+// LogSumExp is the logarithm of the sum of the exponentials along the axes, which it removes:
+// PyTorch's logsumexp. If no axis is given, it is over all elements. The largest element is
+// subtracted before the exponential, so nothing overflows. For elements that are all -Inf it is
+// -Inf. Floats only, else ErrDType; no elements are ErrShape. Axes are as for [Tensor.Sum].
 func (t *Tensor) LogSumExp(axes ...int) *Tensor {
 	if followed(t) {
 		return whole("logsumexp", "logsumexp", follow.Norm{List: axes}, func(in []*Tensor) *Tensor { return in[0].LogSumExp(axes...) }, t)
@@ -77,16 +75,15 @@ func (t *Tensor) LogSumExpKeep(axes ...int) *Tensor {
 	return overFullRows("logsumexp", t, axes, func(x *Tensor, list []int) *Tensor { return logSumExp(x, list, true) })
 }
 
-// Norm1 is the sum of the absolute values along the axes, which are removed, or
-// of all elements where none is given. Floats only, else ErrDType. Axes are as
-// for [Tensor.Sum].
+// Norm1 is the sum of the absolute values along the axes, which it removes, or of all elements if
+// no axis is given. Floats only, else ErrDType. Axes are as for [Tensor.Sum].
 func (t *Tensor) Norm1(axes ...int) *Tensor { return statistic("norm1", t, axes, false, norm1) }
 
 // Norm1Keep is [Tensor.Norm1] with the axes kept as dimensions of size 1.
 func (t *Tensor) Norm1Keep(axes ...int) *Tensor { return statistic("norm1", t, axes, true, norm1) }
 
-// Norm2 is the square root of the sum of the squares, otherwise as
-// [Tensor.Norm1]. The squares are not scaled: they may overflow or vanish.
+// Norm2 is the square root of the sum of the squares. Otherwise it is like [Tensor.Norm1]. The
+// squares are not scaled, so they may overflow or become 0.
 func (t *Tensor) Norm2(axes ...int) *Tensor {
 	if followed(t) {
 		return whole("norm2", "norm2", follow.Norm{List: axes, Keep: false}, func(in []*Tensor) *Tensor { return in[0].Norm2(axes...) }, t)
@@ -102,11 +99,11 @@ func (t *Tensor) Norm2Keep(axes ...int) *Tensor {
 	return statistic("norm2", t, axes, true, norm2)
 }
 
-// rowFunc computes something along axes. The tensor is of a float type that is
-// computed in itself, the axes are resolved.
+// rowFunc computes a statistic along axes. t's dtype needs no wider one to compute in, and the
+// axes are resolved.
 type rowFunc func(t *Tensor, axes []int, keep bool) *Tensor
 
-// overFullRows is [overRows] for what has no value in a row without elements.
+// overFullRows is [overRows] for functions that have no value for a row without elements.
 func overFullRows(name string, t *Tensor, axes []int, f func(x *Tensor, list []int) *Tensor) *Tensor {
 	return overRows(name, t, axes, func(x *Tensor, list []int) *Tensor {
 		for _, a := range list {
@@ -122,8 +119,8 @@ func statistic(name string, t *Tensor, axes []int, keep bool, f rowFunc) *Tensor
 	return overRows(name, t, axes, func(x *Tensor, list []int) *Tensor { return f(x, list, keep) })
 }
 
-// overRows checks the operand and the axes of a composite, none meaning all,
-// and computes it in the dtype that t's is computed in.
+// overRows checks the operand and the axes of a composite, and calls f with t in the dtype that
+// computes it. No axes means all axes.
 func overRows(name string, t *Tensor, axes []int, f func(x *Tensor, list []int) *Tensor) *Tensor {
 	h := hold(name, &t)
 	defer h.end()
@@ -147,7 +144,7 @@ func overRows(name string, t *Tensor, axes []int, f func(x *Tensor, list []int) 
 	return r
 }
 
-// done releases the intermediate results of a composite: nobody else has them.
+// done releases the intermediate results of a composite. No other handle may have them.
 func done(ts ...*Tensor) {
 	for _, t := range ts {
 		if t.made() {
@@ -156,7 +153,7 @@ func done(ts ...*Tensor) {
 	}
 }
 
-// count is the number of elements in a row.
+// count returns the number of elements in a row.
 func count(t *Tensor, axes []int) float64 {
 	n := 1
 	for _, a := range axes {
@@ -172,7 +169,7 @@ func mean(t *Tensor, axes []int, keep bool) *Tensor {
 	return r
 }
 
-// centred is t less its mean.
+// centred returns t less its mean.
 func centred(t *Tensor, axes []int) *Tensor {
 	m := mean(t, axes, true)
 	d := t.Sub(m)
@@ -180,8 +177,9 @@ func centred(t *Tensor, axes []int) *Tensor {
 	return d
 }
 
-// varianceOf is the corrected algorithm of two passes (Chan, Golub and LeVeque, 1983): differences from a rounded mean
-// have a mean of their own, whose square is taken out. Where all elements are equal nothing else is left.
+// varianceOf is the corrected two-pass algorithm (Chan, Golub and LeVeque, 1983). The differences
+// from a rounded mean have a mean of their own, whose square it subtracts. For equal elements
+// this gives exactly 0.
 func varianceOf(ddof int) rowFunc {
 	return func(t *Tensor, axes []int, keep bool) *Tensor {
 		n := count(t, axes)
@@ -199,7 +197,7 @@ func varianceOf(ddof int) rowFunc {
 	}
 }
 
-// largest is the largest finite number in which a dtype is computed: floats of 16 bits are
+// largest returns the largest finite number of the dtype that computes dt: 16-bit floats are
 // computed in float32.
 func largest(dt DType) float64 {
 	if dt == Float64 {
@@ -219,7 +217,7 @@ func deviationOf(ddof int) rowFunc {
 
 func logSumExp(t *Tensor, axes []int, keep bool) *Tensor {
 	top := reduce(ir.Max, t, axes, true)
-	// Infinities are left in: -Inf less -Inf would be NaN.
+	// Do not subtract an infinite maximum: -Inf less -Inf would be NaN.
 	finite := top.IsFinite()
 	shift := WhereScalar(finite, top, 0)
 	d := t.Sub(shift)

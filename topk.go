@@ -7,11 +7,11 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TopK gives the k largest elements along an axis, largest first, and their
-// positions, Int64. Numbers only, else ErrDType. NaN counts as smallest of all, as in
-// [Tensor.SortDescending]; equal elements keep their order. A k below 0 or above
-// the axis is ErrShape. Few elements of a long axis are selected in about the time that
-// reading it takes; others are the first ones of a sort.
+// TopK returns the k largest elements along an axis, largest first, and their positions, Int64:
+// PyTorch's topk. Numbers only, else ErrDType. NaN counts as the smallest, as in
+// [Tensor.SortDescending], and equal elements keep their order. A k below 0 or above the size of
+// the axis is ErrShape. A few elements of a long axis are selected in about the time that reading
+// the axis takes; otherwise the axis is sorted.
 func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
 	const name = "topk"
 	h := hold(name, &t)
@@ -41,18 +41,17 @@ func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
 	return values, positions
 }
 
-// selection is how k of n elements are selected: each row is cut into chunks of so many
-// elements and a rest. Every one of the k largest elements is in the rest or in one of the
-// k chunks whose maxima are largest, the first of equal ones. A chunk that is not among
-// these has k elements before it that are larger than all of its own, or equal and in
-// front of them.
+// selection is a plan to select k of n elements. Each row is cut into chunks of equal length and
+// a rest. Each of the k largest elements is in the rest or in one of k chunks: those with the
+// largest maxima, earlier ones first if equal. For every other chunk there are k elements outside
+// of it that are larger than all of its own, or equal and before them.
 type selection struct{ k, n, chunk, chunks int }
 
 // leastSelected is the least length of an axis for which elements are selected.
 const leastSelected = 1 << 12
 
-// selection reports whether k elements along an axis are worth selecting: what is sorted,
-// the maxima and the elements of k chunks, is least where there are √(n/k) to a chunk.
+// selection reports whether selecting k elements along an axis is worthwhile. It sorts the maxima
+// and the elements of k chunks; their number is least for chunks of √(n/k) elements.
 func (t *Tensor) selection(k, axis int) (s selection, ok bool) {
 	n := t.shape()[axis]
 	if k == 0 || n < leastSelected || n > math.MaxInt32 || t.shape().Elems() == 0 {
@@ -68,7 +67,7 @@ func (t *Tensor) selection(k, axis int) (s selection, ok bool) {
 		(!t.DType().IsFloat() || dev.Supports(signedOf[t.DType().Bits()]))
 }
 
-// signedOf are the integers with a sign by width.
+// signedOf maps a width to its signed integer dtype.
 var signedOf = map[int]DType{8: Int8, 16: Int16, 32: Int32, 64: Int64}
 
 // selected is TopK by selection.
@@ -83,12 +82,12 @@ func (t *Tensor) selected(s selection, axis int) (values, positions *Tensor) {
 	n, b, whole := s.n, lead.Elems(), s.chunks*s.chunk
 	rows := of(of(t.rowsOf([]int{axis})).Reshape(b, n))
 
-	// The chunks that have one of the k, in order.
+	// Find the k chunks with the largest maxima, and sort them by position.
 	chunks := of(of(rows.Slice(All, R(0, whole))).Reshape(b, s.chunks, s.chunk))
 	most := of(of(chunks.orderKeys(of)).Max(2))
 	best := of(of(of(most.ArgSortAs(Int32, 1, true)).Slice(All, R(0, s.k))).Sort(1))
 
-	// Their elements, and the rest, with their positions, in order.
+	// Take their elements and the rest, with their positions, in order.
 	within := of(ArangeOn(t.Stream(), Int32, 0, float64(s.chunk), 1))
 	at := of(of(of(of(best.MulScalar(float64(s.chunk))).Unsqueeze(2)).Add(within)).Reshape(b, s.k*s.chunk))
 	if whole < n {
@@ -105,8 +104,8 @@ func (t *Tensor) selected(s selection, axis int) (values, positions *Tensor) {
 	return back(of(rows.TakeAlong(place, 1, IndexClamp))), back(of(place.Cast(Int64)))
 }
 
-// orderKeys are integers in the order of sorts, descending: of floats -0 is less than 0,
-// and NaN less than all others. of takes what is to be released.
+// orderKeys returns integers with the order of a descending sort: for floats, -0 is less than 0,
+// and NaN less than all others. of registers a tensor to release.
 func (t *Tensor) orderKeys(of func(*Tensor) *Tensor) *Tensor {
 	if !t.DType().IsFloat() {
 		return t.same()
@@ -114,7 +113,8 @@ func (t *Tensor) orderKeys(of func(*Tensor) *Tensor) *Tensor {
 	n := t.DType().Bits()
 	bits := of(t.reinterpret(signedOf[n]))
 	least := -math.Ldexp(1, n-1)
-	// Bits of negative floats are the larger the less they are; all bits but the sign are turned.
+	// The bits of a negative float are larger the smaller the float is, so all bits but the sign
+	// are inverted.
 	turned := of(of(bits.BitNot()).AddScalar(least))
 	keys := of(Where(of(bits.LtScalar(0)), turned, bits))
 	infinity := of(FullOn(t.Stream(), t.DType(), math.Inf(1)))

@@ -13,79 +13,80 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Trace has a hook for each thing the engine does, set in [Options]; nil ones
-// are skipped. Hooks are called synchronously, by several goroutines at once where
-// several streams are in use, and must not call the library; one that panics does so out of the call that it was called from, or of the next:
+// Trace has a hook for each kind of event of the engine. Set it in [Options]; nil hooks are
+// skipped. Hooks are called synchronously, by several goroutines at once if several streams are
+// in use, and must not call the library. The panic of a hook leaves the library's call that ran
+// the hook, or the next call:
 //
-//	Flush    func(FlushEvent)    a segment of a stream was planned, bound and handed over to run
-//	Run      func(RunEvent)      launches ran, or were handed over to a device that works by itself
+//	Flush    func(FlushEvent)    a segment of a stream was planned, bound and submitted to run
+//	Run      func(RunEvent)      launches ran, or were submitted to a device that works by itself
 //	Explore  func(ExploreEvent)  a plan was made for a new segment
 //	Compile  func(CompileEvent)  a compiler finished a kernel, or failed
 //	Tune     func(TuneEvent)     a way to run a kernel was checked, timed, refused or chosen
-//	Cache    func(CacheEvent)    the cache on disk, or a bundle, was asked; or written to, or failed
-//	Error    func(error)         once for each fault, survived ones included
+//	Cache    func(CacheEvent)    the cache on disk, or a bundle, was searched, written to, or failed
+//	Error    func(error)         a fault happened, even one that the engine survived; once for each
 type Trace = device.Trace
 
-// FlushEvent tells of one segment that was handed over to run: Device, the device's number in
-// the process; Stream, its stream's on the device; Segment, its own number there; Reason, "read", "sync", "cap" or "hand-over"; Ops and Kernels; Hit,
-// whether its plan was known; Plan, how that was made, "best", "greedy" or
-// "unfused"; Start and Elapsed, in which running it is not.
+// FlushEvent describes a segment that was submitted to run: Device, the device's number in the
+// process; Stream, the stream's number on the device; Segment, its own number there; Reason,
+// "read", "sync", "cap" or "hand-over"; Ops and Kernels; Hit, whether its plan was known; Plan,
+// the kind of plan, "best", "greedy" or "unfused"; Start and Elapsed, which do not include
+// running it.
 type FlushEvent = device.FlushEvent
 
-// RunEvent tells of launches that ran: Device, Stream and Segment as in [FlushEvent], of the
-// first segment where there are several, 0 where they are of none; Kernels, how many;
-// Launches, each by itself, in the few runs that are timed so; Start and Elapsed.
+// RunEvent describes launches that ran: Device, Stream and Segment as in [FlushEvent], of the
+// first segment if there are several, and 0 if they belong to none; Kernels, their number;
+// Launches, each launch, in the few runs that are timed by launch; Start and Elapsed.
 type RunEvent = device.RunEvent
 
-// LaunchEvent tells of one launch: Kernel, its key in hex; Name, of the ops it computes;
-// Chain, how many launches ran together, 1 for one; Start and Elapsed.
+// LaunchEvent describes one launch: Kernel, its key in hex; Name, from the ops that it computes;
+// Chain, how many launches ran together, 1 for a single one; Start and Elapsed.
 type LaunchEvent = device.LaunchEvent
 
-// ExploreEvent tells of a plan that was made: Ops, Kernels, Plan as in
-// [FlushEvent], Background, whether no program waited for it, Elapsed.
+// ExploreEvent describes a plan that was made: Ops, Kernels, Plan as in [FlushEvent], Background,
+// whether no program waited for it, Elapsed.
 type ExploreEvent = device.ExploreEvent
 
-// CompileEvent tells of one compile: Kernel, its key in hex; Elapsed; Err.
+// CompileEvent describes one compile: Kernel, its key in hex; Elapsed; Err.
 type CompileEvent = device.CompileEvent
 
-// TuneEvent tells of a step of tuning: Kernel, its key in hex; Candidate, the way to
-// run it; Step, "checked", "timed", "refused" or "chosen"; Known, whether it was
-// chosen by earlier timings; Runs that were timed; Elapsed, one of them; Err, why it
-// was refused.
+// TuneEvent describes a step of tuning: Kernel, its key in hex; Candidate, the way to run it;
+// Step, "checked", "timed", "refused" or "chosen"; Known, whether earlier timings chose it; Runs,
+// how many were timed; Elapsed, of one run; Err, why it was refused.
 type TuneEvent = device.TuneEvent
 
-// CacheEvent tells of the cache on disk and of bundles: Kind of the entry, "plan",
-// "tuning", "object" or "compiler", or "" for the cache itself; Outcome, "hit",
-// "miss", "damaged", "refused", "written", "evicted" or "failed", and of bundles
-// "bundled", "damaged", "refused" or "foreign"; Bytes; Elapsed; Err.
+// CacheEvent describes an access to the cache on disk or to a bundle: Kind of the entry, "plan",
+// "tuning", "object" or "compiler", or "" for the cache itself; Outcome, "hit", "miss",
+// "damaged", "refused", "written", "evicted" or "failed", and for bundles "bundled", "damaged",
+// "refused" or "foreign"; Bytes; Elapsed; Err.
 type CacheEvent = device.CacheEvent
 
-// TraceWriter writes what its hooks are told as a Chrome trace: a JSON array
-// that chrome://tracing and ui.perfetto.dev show as a timeline: for each stream of a
-// device a row of what was recorded and one of what ran, with an arrow from a segment
-// to its launches; one row for explorations, one for compiles, one for tuning and one
-// for the cache on disk.
+// TraceWriter writes the events of its hooks as a Chrome trace: a JSON array that
+// chrome://tracing and ui.perfetto.dev show as a timeline. Each stream of a device has a row for
+// recording and one for running, with an arrow from each segment to its launches. Explorations,
+// compiles, tuning and the cache on disk have one row each.
 type TraceWriter struct {
 	mu    sync.Mutex
 	w     io.Writer
 	start time.Time
-	named map[row]bool // rows that have a name already
+	named map[row]bool // rows that have been named
 	n     int
 	err   error
 
-	failed func(error) // hears of the first error of writing, nil where Close tells it
+	failed func(error) // gets the first error of writing; nil if Close returns it
 }
 
-// NewTraceWriter starts a trace on w. Give Trace's hooks to any number of
-// devices, and call Close after the last.
+// NewTraceWriter starts a trace on w. Set its [TraceWriter.Trace] in the Options of any number of
+// devices, and call Close after the last event.
 func NewTraceWriter(w io.Writer) *TraceWriter {
 	return &TraceWriter{w: w, start: time.Now()}
 }
 
-// row is a row of the timeline: those of no device are of device 0.
+// row is a row of the timeline. Rows of no device have device 0.
 type row struct{ device, number uint64 }
 
-// Rows of the timeline that are no stream. What a stream has run is in row rowRuns and on.
+// Rows of the timeline that are not a stream's recording. The row for running a stream is rowRuns
+// plus the stream's number.
 const (
 	rowRuns    uint64 = 1 << 33
 	rowExplore uint64 = 1<<32 + iota
@@ -113,7 +114,7 @@ type chromeEvent struct {
 // Trace returns the hooks to set in Options.
 func (tw *TraceWriter) Trace() *Trace {
 	if tw == nil {
-		tw = new(TraceWriter) // has nowhere to write to
+		tw = new(TraceWriter) // has no file to write to
 	}
 	return &Trace{
 		Flush: func(e FlushEvent) {
@@ -210,7 +211,7 @@ func (tw *TraceWriter) span(at row, rowName, name string, start time.Time, d tim
 	tw.put(chromeEvent{Name: name, Phase: "X", Time: tw.micros(start), Dur: float64(d.Nanoseconds()) / 1e3, PID: at.device, Row: at.number, Args: args})
 }
 
-// arrow is one end of the arrow from a segment to its launches.
+// arrow writes one end of the arrow from a segment to its launches.
 func (tw *TraceWriter) arrow(at row, phase string, segment uint64, start time.Time) {
 	tw.mu.Lock()
 	defer tw.mu.Unlock()
@@ -235,8 +236,8 @@ func (tw *TraceWriter) name(at row, name string) {
 	}
 }
 
-// put writes one event. The array is valid but for its end at any moment, and
-// viewers accept a missing end: a program that is killed leaves a usable file.
+// put writes one event. At any moment the array is valid except for its end, and viewers accept a
+// missing end. A program that is killed therefore leaves a usable file.
 func (tw *TraceWriter) put(e chromeEvent) {
 	if tw.err == nil && tw.w == nil {
 		tw.err = errNilWriter
@@ -255,12 +256,12 @@ func (tw *TraceWriter) put(e chromeEvent) {
 	tw.n++
 	tw.err = err
 	if err != nil && tw.failed != nil {
-		go tw.failed(err) // the caller may hold a lock that whoever hears of it wants
+		go tw.failed(err) // the caller may hold a lock that the hook of tw.failed needs
 	}
 }
 
-// sharedTraces are the files that MILLRACE_DEBUG=trace=FILE named: one writer
-// for all devices of the process, open until it ends.
+// sharedTraces has the files that MILLRACE_DEBUG=trace=FILE named. Each has one writer for all
+// devices of the process, which stays open until the process ends.
 var sharedTraces struct {
 	sync.Mutex
 	byPath map[string]*Trace
@@ -282,7 +283,7 @@ func sharedTrace(path string) (*Trace, error) {
 	}
 	tw := NewTraceWriter(f)
 	tw.mu.Lock()
-	tw.name(row{0, rowError}, "errors") // a file that takes nothing is an error now, not a file without events
+	tw.name(row{0, rowError}, "errors") // an unwritable file is an error now, instead of a file without events later
 	err = tw.err
 	tw.failed = traceFailed
 	tw.mu.Unlock()
@@ -294,14 +295,14 @@ func sharedTrace(path string) (*Trace, error) {
 	return t, nil
 }
 
-// traceFailed tells the hooks of all devices that no more events are written.
+// traceFailed reports to the hooks of all devices that no more events are written.
 func traceFailed(err error) {
 	for _, d := range stream.Devices() {
 		d.OnError(fmt.Errorf("trace: %w", err))
 	}
 }
 
-// bothTraces tells a first (it may be nil), then b.
+// bothTraces returns hooks that call a's, then b's. a may be nil.
 func bothTraces(a, b *Trace) *Trace {
 	if a == nil {
 		return b

@@ -2,10 +2,10 @@ package millrace
 
 import "github.com/millrace-go/millrace/ir"
 
-// Unique gives the values that t has, each once, in the order of [Tensor.Sort]: NumPy's and
-// PyTorch's unique. All NaN count as one, and so do -0 and +0. The result is a vector of
-// t's dtype, any. How many there are is read, as by [NonZero]. The gradient of a value goes to the
-// first element that has it.
+// Unique returns the distinct values of t, in the order of [Tensor.Sort]: NumPy's and PyTorch's
+// unique. All NaN count as one value, and so do -0 and +0. The result is a vector of t's dtype,
+// which may be any. Unique reads the number of values, as [NonZero] does. The gradient of a value
+// goes to the first element that has it.
 func Unique(t *Tensor) *Tensor {
 	const name = "unique"
 	h := hold(name, &t)
@@ -21,9 +21,9 @@ func Unique(t *Tensor) *Tensor {
 	return r
 }
 
-// UniqueAll gives also, of dtype Int32 or Int64 (else ErrDType), which of the values each
-// element of t is, in t's shape, and how often each value is there: NumPy's unique_all. It is
-// otherwise as [Unique]; values.Take(inverse, 0) is t.
+// UniqueAll is [Unique] with two more results of dtype dt, Int32 or Int64 (else ErrDType):
+// NumPy's unique_all. inverse has t's shape and says which of the values each element is, so
+// values.Take(inverse, 0) is t. counts says how often each value occurs.
 func UniqueAll(dt DType, t *Tensor) (values, inverse, counts *Tensor) {
 	const name = "uniqueall"
 	h := hold(name, &t)
@@ -41,7 +41,7 @@ func UniqueAll(dt DType, t *Tensor) (values, inverse, counts *Tensor) {
 	sorted := x.Take(order, 0, IndexClamp)
 	first := firstOfRun(sorted)
 	at, err := truePositions(first)
-	if n == 1 && err == nil { // where it is first whatever it is, and nothing was read
+	if n == 1 && err == nil { // with one element, first needs no values, so no error was read yet
 		_, err = dense(x)
 	}
 	if err != nil {
@@ -67,8 +67,8 @@ func UniqueAll(dt DType, t *Tensor) (values, inverse, counts *Tensor) {
 	return values, inverse, counts
 }
 
-// sortable is a vector of t's elements that can be sorted; back gives what is made of it t's
-// dtype, and ends it.
+// sortable returns a vector of t's elements that can be sorted. back converts a result to t's
+// dtype and ends its operand.
 func (t *Tensor) sortable() (x *Tensor, back func(*Tensor) *Tensor) {
 	flat := t.Reshape(t.Len())
 	if t.DType() != Bool {
@@ -79,7 +79,7 @@ func (t *Tensor) sortable() (x *Tensor, back func(*Tensor) *Tensor) {
 	return x, func(r *Tensor) *Tensor { return narrowed(r, Bool) }
 }
 
-// firstOfRun is where a sorted vector has another element than before.
+// firstOfRun returns where a sorted vector's element differs from the one before it.
 func firstOfRun(x *Tensor) *Tensor {
 	n := x.Len()
 	head := OnesOn(x.Stream(), Bool, min(n, 1))
@@ -88,7 +88,7 @@ func firstOfRun(x *Tensor) *Tensor {
 	}
 	a, b := x.Slice(R(0, -1)), x.Slice(R(1, End))
 	other := a.Ne(b)
-	if x.DType().IsFloat() { // NaN stand last: what follows one is one
+	if x.DType().IsFloat() { // NaN is last, so all elements after a NaN are NaN
 		nan := a.IsNaN()
 		number := nan.Not()
 		both := other.And(number)

@@ -6,12 +6,12 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Views say where elements are found and compute nothing; of a tensor in
-// memory a view is metadata. Their dtype is that of their operand.
+// Views say where elements are found and compute nothing. A view of a tensor in memory is only
+// metadata. The dtype of a view is its operand's.
 
-// Reshape gives the same elements in row-major order another shape with as many
-// elements. One dimension may be -1 and is computed from the others. Without
-// dimensions the result is 0-d. A shape of another size is ErrShape.
+// Reshape gives the same elements, in row-major order, another shape with as many elements:
+// NumPy's and PyTorch's reshape. One dimension may be -1; it is computed from the others. Without
+// dimensions the result is 0-d. A shape of another number of elements is ErrShape.
 func (t *Tensor) Reshape(dims ...int) *Tensor {
 	h := hold("reshape", &t)
 	defer h.end()
@@ -34,8 +34,8 @@ func (t *Tensor) Reshape(dims ...int) *Tensor {
 	return view(ir.Reshape, t, shape, nil)
 }
 
-// Permute puts the dimensions in another order: dimension i of the result is
-// dimension axes[i] of t. Negative axes count from the last. Axes that do not
+// Permute puts the dimensions in another order: PyTorch's permute, NumPy's transpose. Dimension i
+// of the result is dimension axes[i] of t. Negative axes count from the last. Axes that do not
 // name every dimension once are ErrShape.
 func (t *Tensor) Permute(axes ...int) *Tensor {
 	h := hold("permute", &t)
@@ -53,7 +53,7 @@ func (t *Tensor) Permute(axes ...int) *Tensor {
 	return view(ir.Permute, t, nil, &ir.Attr{Axes: order})
 }
 
-// T reverses the order of the dimensions: the transpose of a matrix.
+// T reverses the order of the dimensions: the transpose of a matrix, and NumPy's T.
 func (t *Tensor) T() *Tensor {
 	h := hold("permute", &t)
 	defer h.end()
@@ -64,9 +64,9 @@ func (t *Tensor) T() *Tensor {
 	return t.Permute(order...)
 }
 
-// Expand repeats dimensions of size 1, and adds dimensions in front, to reach
-// a shape: NumPy's broadcast_to. Nothing is copied. A dimension that is neither
-// 1 nor the wanted size is ErrShape.
+// Expand repeats dimensions of size 1, and adds dimensions in front, to reach a shape: NumPy's
+// broadcast_to, PyTorch's expand. Nothing is copied. A dimension that is neither 1 nor the wanted
+// size is ErrShape.
 func (t *Tensor) Expand(dims ...int) *Tensor {
 	h := hold("expand", &t)
 	defer h.end()
@@ -76,9 +76,9 @@ func (t *Tensor) Expand(dims ...int) *Tensor {
 	return view(ir.Expand, t, append(ir.Shape{}, dims...), nil)
 }
 
-// Flip reverses the order of the elements along the axes, or along all of them
-// where none is given. Negative axes count from the last. An axis that is not
-// there or given twice is ErrShape.
+// Flip reverses the order of the elements along the axes, or along all axes if none is given:
+// NumPy's and PyTorch's flip. Negative axes count from the last. An axis that does not exist or
+// is given twice is ErrShape.
 func (t *Tensor) Flip(axes ...int) *Tensor {
 	h := hold("flip", &t)
 	defer h.end()
@@ -100,9 +100,9 @@ func (t *Tensor) Flip(axes ...int) *Tensor {
 	return view(ir.Slice, t, slices.Clone(in), attr)
 }
 
-// Squeeze removes the axes, each of size 1, or all dimensions of size 1 where
-// none is given. Negative axes count from the last. An axis of another size,
-// that is not there or given twice is ErrShape.
+// Squeeze removes the axes, each of size 1, or all dimensions of size 1 if no axis is given:
+// NumPy's and PyTorch's squeeze. Negative axes count from the last. An axis of another size is
+// ErrShape, and so is one that does not exist or is given twice.
 func (t *Tensor) Squeeze(axes ...int) *Tensor {
 	h := hold("squeeze", &t)
 	defer h.end()
@@ -127,9 +127,9 @@ func (t *Tensor) Squeeze(axes ...int) *Tensor {
 	return view(ir.Reshape, t, out, nil)
 }
 
-// Unsqueeze inserts a dimension of size 1 that is axis of the result; negative
-// axes count from the result's last, so that -1 appends. An axis outside
-// [-rank-1, rank], or a result of more than 8 dimensions, is ErrShape.
+// Unsqueeze inserts a dimension of size 1 that becomes dimension axis of the result: PyTorch's
+// unsqueeze, NumPy's expand_dims. A negative axis counts from the result's last, so -1 appends
+// one. An axis outside [-rank-1, rank], or a result of more than 8 dimensions, is ErrShape.
 func (t *Tensor) Unsqueeze(axis int) *Tensor {
 	h := hold("unsqueeze", &t)
 	defer h.end()
@@ -147,7 +147,7 @@ func (t *Tensor) Unsqueeze(axis int) *Tensor {
 	return view(ir.Reshape, t, slices.Insert(slices.Clone(in), i, 1), nil)
 }
 
-// axesOf resolves negative axes and refuses those that are not there or given
+// axesOf resolves negative axes, and returns an error for an axis that does not exist or is given
 // twice.
 func axesOf(axes []int, rank int) ([]int, error) {
 	list := make([]int, len(axes))

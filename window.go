@@ -8,14 +8,13 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Window describes windows that move along one dimension. The zero values of
-// Stride and Dilation mean 1.
+// Window describes windows that move along one dimension. A Stride or Dilation of 0 means 1.
 type Window struct {
 	Size     int // elements of a window, at least 1
 	Stride   int // from one window to the next
 	Dilation int // from one element of a window to the next
-	Before   int // elements put before the first, at least 0
-	After    int // and behind the last
+	Before   int // elements added before the first, at least 0
+	After    int // elements added after the last
 }
 
 func (w Window) withDefaults() Window {
@@ -28,7 +27,7 @@ func (w Window) withDefaults() Window {
 	return w
 }
 
-// over is how many windows there are in n elements.
+// over returns how many windows there are in n elements.
 func (w Window) over(n int) (int, error) {
 	if w.Size < 1 || w.Stride < 1 || w.Dilation < 1 || w.Before < 0 || w.After < 0 {
 		return 0, shapeErr("window %+v", w)
@@ -37,22 +36,21 @@ func (w Window) over(n int) (int, error) {
 	if !ok {
 		return 0, shapeErr("window %+v over %d elements", w, n)
 	}
-	if all == 0 || w.Size-1 > (all-1)/w.Dilation { // a division, so that nothing overflows
+	if all == 0 || w.Size-1 > (all-1)/w.Dilation { // a division, so nothing overflows
 		return 0, nil
 	}
 	return (all-1-(w.Size-1)*w.Dilation)/w.Stride + 1, nil
 }
 
-// whole reports the window of one element that changes nothing.
+// whole reports the window of one element, which changes nothing.
 func (w Window) whole() bool { return w == Window{Size: 1, Stride: 1, Dilation: 1} }
 
-// Windows views a dimension as two: which window, and where in it. Nothing is
-// copied, and elements of windows that overlap are there several times. What
-// Before and After add is value, which takes t's dtype as in
-// [Tensor.AddScalar]. A negative axis counts from the last; one that is not
-// there, a window of a size or stride below 1, and a result of more than 8
-// dimensions are ErrShape. A window that is larger than the dimension gives no
-// windows.
+// Windows returns a view of a dimension as two: the window, and the place in it. It is PyTorch's
+// unfold and NumPy's sliding_window_view. Nothing is copied; an element that is in several
+// windows occurs several times. The elements that Before and After add have the given value,
+// which takes t's dtype as in [Tensor.AddScalar]. A negative axis counts from the last. An axis
+// that does not exist is ErrShape, and so are a window of a size or stride below 1 and a result
+// of more than 8 dimensions. A window larger than the dimension gives no windows.
 func (t *Tensor) Windows(axis int, w Window, value float64) *Tensor {
 	const name = "windows"
 	if followed(t) {
@@ -74,8 +72,8 @@ func (t *Tensor) Windows(axis int, w Window, value float64) *Tensor {
 	return t.windows(name, list, []Window{w}, bits)
 }
 
-// windows makes windows along several axes, ascending. fill is the bits of what
-// padding holds.
+// windows makes windows along several axes, in ascending order. fill is the value of padding, as
+// bits.
 func (t *Tensor) windows(name string, axes []int, ws []Window, fill uint64) *Tensor {
 	in := t.shape()
 	pads, padding := make([]Padding, len(in)), false
@@ -117,25 +115,25 @@ func (t *Tensor) windows(name string, axes []int, ws []Window, fill uint64) *Ten
 	return r
 }
 
-// Reduction says how ReduceWindow joins the elements of a window.
+// Reduction says how ReduceWindow combines the elements of a window.
 type Reduction uint8
 
 // The reductions of windows.
 const (
-	ReduceSum Reduction = iota // of the elements there are; padding adds nothing
+	ReduceSum Reduction = iota // of t's elements; padding adds nothing
 	ReduceMax                  // padding is less than every element
 	ReduceMin
 	ReduceProd
 )
 
-// reductions by number. Padding holds what a fold starts from.
+// reductions maps a Reduction to its op. Padding has the value that the op's fold starts from.
 var reductions = [...]ir.Op{ReduceSum: ir.Sum, ReduceMax: ir.Max, ReduceMin: ir.Min, ReduceProd: ir.Prod}
 
-// ReduceWindow joins the elements of every window. Windows are given per
-// dimension, for the last ones where fewer than t has; a Window{Size: 1} leaves
-// its dimension alone. Numbers only, else ErrDType; the dtype is t's. A window
-// that is not possible is ErrShape, as is one larger than its dimension with its
-// padding: along a dimension of no elements any is.
+// ReduceWindow combines the elements of every window: XLA's ReduceWindow. Each dimension has a
+// window; if fewer are given than t has dimensions, they are for the last ones. A Window{Size: 1}
+// leaves its dimension unchanged. Numbers only, else ErrDType; the dtype is t's. An invalid
+// window is ErrShape, and so is one larger than its dimension with padding, which along an empty
+// dimension is every window.
 func (t *Tensor) ReduceWindow(how Reduction, windows ...Window) *Tensor {
 	return t.reduceWindow("reducewindow", how, windows)
 }
@@ -195,9 +193,9 @@ func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) *Ten
 	return r
 }
 
-// extremeWindows is reduceWindow of a maximum or a minimum, along one axis after another. The
-// order in which elements are compared does not show. The last axis is the last one, since
-// elements a stride apart take longer to read, and then there are fewer.
+// extremeWindows is reduceWindow for a maximum or a minimum, along one axis after another. The
+// order of the comparisons does not change the result. It does the last axis last, because
+// elements that are a stride apart take longer to read, and by then there are fewer of them.
 func (t *Tensor) extremeWindows(op ir.Op, axes []int, ws []Window) *Tensor {
 	const name = "reducewindow"
 	fill := ir.FoldStart(op, t.DType())
@@ -219,12 +217,12 @@ func (t *Tensor) extremeWindows(op ir.Op, axes []int, ws []Window) *Tensor {
 	return r
 }
 
-// comparedPlaces are the elements of a window that are compared one with the next. That is
-// arithmetic on whole vectors; a fold of a short row is not.
+// comparedPlaces is the largest window whose elements are compared one by one. These comparisons
+// work on whole vectors, which a fold of a short row does not.
 const comparedPlaces = 16
 
-// compared is the extreme of every window along an axis: of the first elements of all windows,
-// then of their second ones, and so on.
+// compared returns the extreme of every window along an axis. It compares the first elements of
+// all windows with their second ones, and so on.
 func (t *Tensor) compared(op ir.Op, axis int, w Window, fill uint64) *Tensor {
 	of := ir.Maximum
 	if op == ir.Min {
@@ -237,7 +235,7 @@ func (t *Tensor) compared(op ir.Op, axis int, w Window, fill uint64) *Tensor {
 		done(x)
 		x = t.padded("reducewindow", fill, pads)
 	}
-	n := x.shape()[axis] // too short for a window only where a window is refused before
+	n := x.shape()[axis] // the caller refuses a dimension that is too short for a window
 	last := n - 1 - (w.Size-1)*w.Dilation
 	at := slices.Repeat([]Range{All}, axis+1)
 	var r *Tensor
@@ -257,8 +255,8 @@ func (t *Tensor) compared(op ir.Op, axis int, w Window, fill uint64) *Tensor {
 	return r
 }
 
-// reduceWindowFlat is reduceWindow with the first dimensions, which no window
-// moves along, as one: with their windows there would be too many.
+// reduceWindowFlat is reduceWindow with the first dimensions, which have no windows, merged into
+// one. Otherwise there would be too many dimensions.
 func (t *Tensor) reduceWindowFlat(name string, how Reduction, lead int, windows []Window) *Tensor {
 	in := t.shape()
 	flat := t.Reshape(slices.Concat([]int{in[:lead].Elems()}, in[lead:])...)
@@ -272,16 +270,16 @@ func (t *Tensor) reduceWindowFlat(name string, how Reduction, lead int, windows 
 	return r
 }
 
-// MaxPool is the largest element of every window over the last dimensions:
-// [Tensor.ReduceWindow] with [ReduceMax].
+// MaxPool is the largest element of every window over the last dimensions: PyTorch's max_pool1d,
+// 2d and 3d. It is [Tensor.ReduceWindow] with [ReduceMax].
 func (t *Tensor) MaxPool(windows ...Window) *Tensor {
 	return t.reduceWindow("maxpool", ReduceMax, windows)
 }
 
-// AvgPool is the mean of every window over the last dimensions. Padding is not
-// counted: each sum is divided by the number of elements of t in its window, and
-// a window without any gives NaN.
-// Floats only, else ErrDType; otherwise as [Tensor.ReduceWindow].
+// AvgPool is the mean of every window over the last dimensions: PyTorch's avg_pool1d, 2d and 3d
+// with count_include_pad=False. Padding does not count: each sum is divided by the number of
+// elements of t in its window. A window without elements of t gives NaN. Floats only, else
+// ErrDType. Otherwise it is like [Tensor.ReduceWindow].
 func (t *Tensor) AvgPool(windows ...Window) *Tensor {
 	const name = "avgpool"
 	if followed(t) {

@@ -50,7 +50,7 @@ func flag(set bool) byte {
 }
 
 // recall looks for a plan of the segment in the bundles in use and then in the cache. The plan
-// must write the dear results in wants. recall adds it to the trie, or returns nil. It prefers
+// must write the costly results in wants. recall adds it to the trie, or returns nil. It prefers
 // plans whose class contains the segment; with suited it accepts no others.
 func (q *Query) recall(wants []int, suited bool) (*leaf, *Known) {
 	from, sources := q.shelf, q.shelf.Sources()
@@ -217,7 +217,7 @@ func (p *Store) write(sv saving) {
 	p.shelf.Cache.Put(shelf.KindPlan, sv.key, []byte(fusion.FormatRecords(records))) // the cache counts failures
 }
 
-// Record returns the form in which a plan that writes the dear results in wants is saved.
+// Record returns the form in which a plan that writes the costly results in wants is saved.
 func (e *Known) Record(wants []int) fusion.Record {
 	return fusion.Record{Mode: e.mode(), Wants: wants, Segment: e.text, Plan: e.planText()}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// SettleDear decides about each dear result, which is one that is costly to recompute. If the plan
-// writes it, it stays in memory; if not, it is virtual. Without a plan (a nil e) all are written.
+// SettleDear decides about each result that is costly to recompute (LifeDear). If the plan writes
+// it, it stays in memory; if not, it is virtual. Without a plan (a nil e) all are written.
 func (e *Known) SettleDear(seg *segment.Segment) {
 	for id := range seg.Tensors {
 		t := &seg.Tensors[id]
@@ -25,7 +25,7 @@ func (e *Known) SettleDear(seg *segment.Segment) {
 	}
 }
 
-// want marks results that an earlier plan left out and that were needed, to be written.
+// want marks results as written that an earlier plan left out and that were needed later.
 func want(seg *segment.Segment, ids []int) {
 	for _, id := range ids {
 		if mayBeWritten(seg, id) {
@@ -45,8 +45,8 @@ func (e *Known) writes(seg *segment.Segment, wants []int) bool {
 	return true
 }
 
-// mayBeWritten reports a result that a handle may name and that need not be written, or need not
-// stay in memory.
+// mayBeWritten reports a result that a handle may name and that a plan may leave out: it need not
+// be written, or need not stay in memory.
 func mayBeWritten(seg *segment.Segment, id int) bool {
 	t := &seg.Tensors[id]
 	return t.Life == segment.LifeDear || madeAgain(t)
@@ -57,13 +57,13 @@ func mayBeWritten(seg *segment.Segment, id int) bool {
 const costlyWork = 200
 
 // Dearest picks the results to write so that later segments need not recompute them. The program
-// needed result asked, which was computed again from the results that need marks. Dearest picks
-// the dear results among these. If a dear result was released, it picks the first results made
-// from it that a handle can name. It also picks asked itself if its elements take much work
-// beyond the picked results.
+// needed result asked, which was computed again from the results that need marks. It picks the
+// results among these that are costly to recompute. If such a result was released, it picks the
+// first results made from it that a handle can name. It also picks asked itself if its elements
+// take much work beyond the picked results.
 func Dearest(seg *segment.Segment, need []bool, asked int32) (ids []int32) {
 	work := make([]int, len(seg.Tensors))
-	costs := make([]bool, len(seg.Tensors)) // released dear results, and released results made from them
+	costs := make([]bool, len(seg.Tensors)) // released costly results, and released results made from them
 	for n := range seg.Nodes {
 		id := seg.Out[n]
 		if !need[id] || IsLeaf(&seg.Tensors[id]) {
@@ -93,15 +93,16 @@ func Dearest(seg *segment.Segment, need []bool, asked int32) (ids []int32) {
 }
 
 // unwritten reports a tensor that the plan does not write to memory. Results that one step of a
-// chain hands to the next are counted as unwritten.
+// chain passes on to the next count as unwritten.
 func (e *Known) unwritten(id int) bool {
 	u := e.Plan.Uses()
 	return id >= len(u.Write) || u.Write[id] < 0 || e.Plan.HandsOver(id)
 }
 
-// Replay records that dear results of the plan's segment were recomputed, in this plan and in the
-// plans that replaced it. It adds the dear results that the plan already writes: if a segment has
-// too many plans, the first ones are dropped, and this knowledge must not be lost with them.
+// Replay records that costly results of the plan's segment were recomputed, in this plan and in
+// the plans that replaced it. It adds the costly results that the plan already writes: if a
+// segment has too many plans, the first ones are dropped, and this knowledge must not be lost
+// with them.
 func (e *Known) Replay(ids []int32) {
 	if len(ids) == 0 {
 		return

@@ -31,8 +31,8 @@ type Known struct {
 	Found   atomic.Bool // a segment used it again after it was made
 	Checked atomic.Bool // with Options.Check: it was compared with the op-by-op results
 
-	// Dear results that the plan did not write and that were recomputed later; nil for none. A plan
-	// with a non-nil list is not used any more: the next plan writes these results.
+	// Costly results that the plan did not write and that were recomputed later; nil for none. A
+	// plan with a non-nil list is not used any more: the next plan writes these results.
 	Replayed atomic.Pointer[[]int32]
 
 	improving                       // the search for a better plan
@@ -41,7 +41,7 @@ type Known struct {
 
 	lines []string // source lines at which the nodes were first recorded, where known
 	text  string   // the segment on which it was explored, for Explain
-	wants []int    // dear results that it writes because they were needed before
+	wants []int    // costly results that it writes because they were needed before
 
 	unbuilt error // why the plan that this one replaces could not be built
 }
@@ -69,9 +69,9 @@ func hasEmpty(seg *segment.Segment) bool {
 	return false
 }
 
-// known returns the first plan whose guards admit the segment and whose class contains it, or else
-// the first whose guards admit it. It marks the dear results that earlier plans should have
-// written to be written, and lists them in wants.
+// known returns the first plan whose guards admit the segment and whose class contains it, or
+// else the first whose guards admit it. It marks the costly results that earlier plans should
+// have written as written, and lists them in wants.
 func known(at *leaf, seg *segment.Segment) (e *Known, wants []int) {
 	n := 0 // the number of wants before e
 	for _, c := range at.Plans() {
@@ -91,7 +91,7 @@ func known(at *leaf, seg *segment.Segment) (e *Known, wants []int) {
 	}
 	if e != nil {
 		wants = wants[:n]
-		for _, id := range e.wants { // the plans that these came from may be gone; a plan that replaces e must write them too
+		for _, id := range e.wants { // the plans that listed these may be gone; a plan that replaces e must write them too
 			wants = with(wants, id)
 		}
 	}
@@ -123,7 +123,7 @@ func (p *Store) Explore(seg *segment.Segment, opt fusion.Options) (e *Known, err
 }
 
 // newEntry makes the programs of a plan and the other data for its runs. It settles the segment's
-// dear results.
+// costly results.
 func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Known, error) {
 	e := &Known{on: p.Base, Plan: plan}
 	if p.Watched() {
@@ -144,7 +144,7 @@ func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Known, error
 	return e, nil
 }
 
-// buildError is a kernel of a plan that could not be built.
+// buildError is the error of a plan with a kernel that could not be built.
 type buildError struct {
 	node int32 // the first node of the kernel
 	err  error

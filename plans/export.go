@@ -140,9 +140,9 @@ func (x *export) addNote(e plancache.Entry) {
 	}
 }
 
-// addCache adds the contents of a directory; this process's own plans stay behind them, so they
-// are tried first. It skips files that are not entries, plans of other versions, and plans with
-// operations that have changed since.
+// addCache adds the contents of a directory. This process's own plans come after them in a key's
+// list, so they are tried first. It skips files that are not entries, plans of other versions,
+// and plans with operations that have changed since.
 func (x *export) addCache() error {
 	c, err := plancache.OpenExisting(x.filter.Cache)
 	if errors.Is(err, os.ErrNotExist) {

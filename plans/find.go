@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Find finds the plan of the segment or makes one. hit says that the plan was known. The error is
-// that of a segment which cannot even be planned unfused.
+// Find finds the plan of the segment or makes one. hit says that the plan was known. It fails
+// only if the segment cannot even be planned unfused.
 func (q *Query) Find() (e *Known, hit bool, err error) {
 	empty := hasEmpty(q.Seg)
 	var wants []int

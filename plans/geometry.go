@@ -148,7 +148,7 @@ func SameAttr(a, b *ir.Attr) bool {
 	return a != nil && b != nil && slices.Equal(a.Start, b.Start) && slices.Equal(a.Step, b.Step)
 }
 
-// LastRead returns the last step that reads a tensor's memory, or -1.
+// LastRead returns the last step that reads tensor t's memory, or -1.
 func (e *Known) LastRead(t int) int {
 	if u := e.Plan.Uses(); t < len(u.Read) {
 		return u.Read[t]

@@ -9,7 +9,7 @@ import (
 
 func geometry(n int) *Geometry { return &Geometry{Shapes: []ir.Shape{{n}}} }
 
-// look finds the layout for a size, or makes it. looks is the number of layouts that were compared.
+// look finds the layout for a size, or makes it. looks is how many layouts were compared.
 func look(m *Memo, n int) (made bool, looks int) {
 	if m.Find(func(g *Geometry) bool { looks++; return g.Shapes[0][0] == n }) != nil {
 		return false, looks
@@ -67,7 +67,7 @@ func TestMemoForgets(t *testing.T) {
 	}
 }
 
-// A recipe or a Bound that holds a layout which the plan has dropped does not keep alive all
+// A recipe or a Bound may hold a layout that the plan has dropped. That must not keep alive all
 // layouts that the plan has used since.
 func TestMemoLetsGo(t *testing.T) {
 	var m Memo

@@ -59,7 +59,7 @@ func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
 	return sets, class
 }
 
-// IsLeaf reports a tensor from which recipes start: an operand or a result written for good.
+// IsLeaf reports a tensor from which recipes start: an operand, or a result written for good.
 func IsLeaf(t *segment.Tensor) bool { return t.Def < 0 || t.Life == segment.LifeWrite && !t.Lent }
 
 // madeAgain reports a result that has a recipe: it is virtual, or lent.

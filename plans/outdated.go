@@ -10,9 +10,9 @@ import (
 
 // Outdated says why this version of the program cannot produce the segment of a remembered plan,
 // although the plan's scope is right: an operation was removed or has another meaning now. It
-// returns "" if the segment is still possible. No lookup finds an outdated plan; only code that
-// lists a bundle or a cache meets one. form is the part of the plan's key behind the scope, text
-// is the segment stored with it.
+// returns "" if the segment is still possible. Lookups never find an outdated plan; only code
+// that lists a bundle or a cache meets one. form is the part of the plan's key after the scope,
+// and text is the segment stored with it.
 func Outdated(form, text string) (why string) {
 	if len(form) < EndBytes {
 		return "its key is none of this version"

@@ -29,21 +29,21 @@ type search struct {
 	old *Known
 	seg segment.Segment // in the state in which its plan is explored
 
-	sizes bool // the search is for sizes outside the class of old, which is the best inside it
+	sizes bool // the search is for sizes outside the class of old, which is the best plan inside it
 
-	wants []int  // dear results that the plan must write
+	wants []int  // costly results that the plan must write
 	key   string // the segment's key in the cache on disk; "" without a cache
 }
 
 // improving is the state of the searches for a better plan.
 type improving struct {
-	Searching atomic.Bool  // a search is queued or runs
+	Searching atomic.Bool  // a search is queued or running
 	searches  atomic.Int32 // number of searches begun
-	settled   atomic.Bool  // no better plan will come for sizes of its class
-	best      atomic.Bool  // a search for the best plan found this one, too
+	settled   atomic.Bool  // no better plan can be found for sizes of its class
+	best      atomic.Bool  // a search for the best plan found this same plan
 }
 
-// mode returns the mode of the hardest search that came to this plan so far.
+// mode returns the mode of the most thorough search that found this plan so far.
 func (e *Known) mode() fusion.Mode {
 	if e.best.Load() {
 		return fusion.Best
@@ -88,9 +88,9 @@ func (x *searcher) init(p *Store) {
 	x.idle.L = &x.mu
 }
 
-// waits reports that the program waits for the search of best plans. It does so if an option says
-// so, if it waits for compilers or tuning anyway, or if the device builds kernels so slowly that
-// building those of a greedy plan would take longer than the search.
+// waits reports whether the program waits for searches. It does if an option says so, if it waits
+// for compilers or tuning anyway, or if the device builds kernels so slowly that building those
+// of a greedy plan would take longer than the search.
 func (p *Store) waits() bool {
 	o := &p.Opts
 	return o.Explore == device.ExploreWait || o.Tune == device.TuneWait || o.Compile == runtime.CompileWait || o.Tier == device.TierCompiled || p.Caps.SlowBuild
@@ -105,8 +105,8 @@ func (p *Store) exploreOptions() fusion.Options {
 	return opt
 }
 
-// Improvable reports that a search for a better plan than e should begin: e is a greedy plan, or
-// the segment is outside its class.
+// Improvable reports whether a search for a better plan than e should begin: e is a greedy plan,
+// or the segment is outside its class.
 func (p *Store) Improvable(e *Known, seg *segment.Segment) bool {
 	switch {
 	case p.Opts.Fusion != device.FusionOn || e.Plan.Mode == fusion.Unfused || e.Searching.Load():
@@ -193,10 +193,10 @@ func (x *searcher) one(s *search, stop func() bool) *Known {
 	return better
 }
 
-// replace gives a segment a better plan than the one by which it ran. The old plan stays behind
-// the better one if it is the best at other sizes, or if it is greedy and serves segments that the
-// better one does not. better is nil if the old plan is as good, or is gone. changed is the plan
-// to save as the result of the search.
+// replace gives a segment a better plan than the one by which it ran. The old plan stays, after
+// the better one, if it is the best at other sizes, or if it is greedy and serves segments that
+// the better one does not. better is nil if the old plan is as good, or is gone. changed is the
+// plan to save as the result of the search.
 func (p *Store) replace(s *search, best *Known) (better, changed *Known) {
 	old := s.old
 	if old.Plan.Same(best.Plan) {

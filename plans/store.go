@@ -21,7 +21,7 @@ type Store struct {
 	Search searcher
 	saves  background.Queue[saving]
 
-	Unpaid atomic.Int32 // explorations since one was of use; see GreedyAfter
+	Unpaid atomic.Int32 // explorations since the last one whose plan was found again; see GreedyAfter
 	Quick  int          // effort of searches that the program waits for
 }
 

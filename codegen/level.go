@@ -69,8 +69,8 @@ func (k *Kernel) level(in ir.Instr, ls []Level) Level {
 	return l
 }
 
-// depths gives, for every value, the number of row ops that must have run before it can be
-// computed: those on its longest path from the loads.
+// depths gives, for every value, the number of row ops that run before the value can be computed:
+// those on its longest path from the loads.
 func (k *Kernel) depths() []int { return depthsOf(k.Body) }
 
 func depthsOf(body []ir.Instr) []int {
@@ -113,7 +113,7 @@ func (k *Kernel) StoresLast(operand int) bool {
 // slotOf is the operand to which a load, index or scatter instruction refers.
 func slotOf(in ir.Instr) int { return int(uint32(in.Imm)) }
 
-// ModeOf is what a LoadAt or a scatter does with an index out of range.
+// ModeOf returns how a LoadAt or a scatter treats an index out of range.
 func ModeOf(in ir.Instr) ir.IndexMode { return ir.IndexMode(in.Imm >> 32 & 255) }
 
 // CombineOf is how a scatter combines its values with the elements that indices name.

@@ -24,7 +24,7 @@ type flow struct {
 // maxLeaves is the largest number of tensors in memory from which a value may be recomputed.
 const maxLeaves = 4
 
-// dear is the work of a value that must not be recomputed.
+// dear is an amount of work that marks a value as too costly to recompute.
 const dear = 1 << 20
 
 func (x *explorer) newFlow() *flow {

@@ -25,7 +25,7 @@ type Block struct {
 	Home   *lane.Lane                    // lane of the stream that made the block
 	writer atomic.Pointer[lane.Lane]     // lane of the job that writes the block; nil if the host wrote it
 	seq    atomic.Uint64                 // number of that job in its lane
-	tok    atomic.Pointer[token]         // set once the collector watches the block, see young.go
+	tok    atomic.Pointer[token]         // set once the collector watches the block, see Watch
 	place  uint32                        // index in the list of recent blocks
 	reads  atomic.Uint64                 // finished reads by the host: see ReleaseRead
 	bound  atomic.Int32                  // readers added by Bind, all for one lane

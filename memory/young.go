@@ -23,7 +23,7 @@ const (
 // States of Block.tok besides nil and a token of its own. nil means a block of a scope or a job,
 // which the collector does not watch.
 var (
-	isYoung = new(token) // in Pool.young
+	isYoung = new(token) // the block is in the pool's list of recent blocks
 	isGone  = new(token) // its last reader is gone
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-go/millrace/internal/sniff"
 )
 
-// extension is what the files in an archive have behind their array's name.
+// extension ends the name of each file in an archive; the array's name comes before it.
 const extension = ".npy"
 
 // Archive is an open .npz archive. Its methods are safe for concurrent use.

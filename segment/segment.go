@@ -23,7 +23,7 @@ const (
 	LifeWrite
 )
 
-// Dear reports operations whose results are costly to recompute: those that read many elements
+// Dear reports operations whose results are costly to recompute, because they read many elements
 // for each element of the result.
 func Dear(op ir.Op) bool { return op.Info().RowOp }
 

@@ -58,7 +58,7 @@ func (x *Shelf) Sources() []Source {
 	return nil
 }
 
-// Forget removes all bundles. What the device found in them before stays known.
+// Forget removes all bundles. The device keeps the entries that it has already found in them.
 func (x *Shelf) Forget() { x.list.Store(nil) }
 
 // OpenBundle reads a bundle. The error says why this program can use nothing of it, or not all. The

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// expected is what a workload gives, in float64 and in plain Go, at some or all of
+// expected is the result of a workload, computed in float64 and in plain Go, at some or all of
 // its elements.
 type expected struct {
 	size int   // elements of the result
 	at   []int // those that are known; nil for all
 	want []float64
-	// against is what an element's error is measured against; nil for the element
-	// itself. Of a sum it is the sum of magnitudes.
+	// against holds the numbers by which the elements' errors are divided; nil means the elements
+	// themselves. For a sum it is the sum of magnitudes.
 	against []float64
 }
 

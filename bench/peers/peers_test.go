@@ -119,7 +119,7 @@ func TestNothingOfOurs(t *testing.T) {
 	}
 }
 
-// TestWritten: the page keeps what is around the marks, and samples lie beside it.
+// TestWritten: the page keeps the text around the marks, and the samples are in a file beside it.
 func TestWritten(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "peers.md")
 	if err := os.WriteFile(page, []byte("# Peers\n"+begin+end+"\n"), 0o666); err != nil {

@@ -40,7 +40,7 @@ type Result struct {
 	Entries   []*Entry `json:"entries"`
 }
 
-// What became of a contestant in a workload.
+// The outcomes of a contestant in a workload.
 const (
 	ok          = "ok"
 	unsupported = "unsupported" // the library has no such operations

@@ -50,7 +50,7 @@ func (d *Dot) Wide(rows int) int {
 	return 2
 }
 
-// What a tile does before and after its steps of k.
+// Flags for the work of a tile before and after its steps of k.
 const (
 	TileFirst = 1 // the results are +0 so far and are not read
 	TileOpen  = 2 // the chains begin here; without it they continue from Acc

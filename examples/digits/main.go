@@ -37,7 +37,7 @@ func main() {
 //go:embed testdata/digits.csv
 var digits []byte
 
-// table is what a file has, or the program where there is none.
+// table reads a file, or the digits in the program if path is empty.
 func table(path string) (*data.Table, error) {
 	opt := data.CSVOptions{Label: "-1", Classes: 10, Comment: '#', Shape: []int{1, 8, 8}}
 	if path == "" {
@@ -46,8 +46,7 @@ func table(path string) (*data.Table, error) {
 	return data.CSV(path, opt)
 }
 
-// run trains on four fifths of the digits and returns which part of the others is read
-// rightly.
+// run trains on four fifths of the digits and returns the share of the others that it recognises.
 func run(ctx context.Context, path string, epochs, batch int) (float64, error) {
 	all, err := table(path)
 	if err != nil {

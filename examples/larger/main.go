@@ -71,8 +71,8 @@ func run(in, out string, rows, part int) error {
 	return nil
 }
 
-// parts gives a file's rows to use, some at a time. What use makes of them is released with
-// them.
+// parts passes a file's rows to use, a part at a time. Tensors that use makes from a part are
+// released with it.
 func parts(f *npy.File, part int, use func(x *millrace.Tensor) error) error {
 	d, err := millrace.Default()
 	if err != nil {

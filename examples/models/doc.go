@@ -1,4 +1,4 @@
-// Package models has the networks that the example programs train and fusebench train
-// times: small ones, each as one would write it, to be read and copied. Beside them is what
-// several of the programs do alike (run.go).
+// Package models has the networks that the example programs train and that fusebench train times.
+// They are small, and written to be read and copied. run.go has the code that several of the
+// programs share.
 package models

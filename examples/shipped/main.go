@@ -1,15 +1,15 @@
-// Command shipped is a program that starts at full speed. It sharpens and
-// grades a photograph, takes what a classifier looks at from it, and ends in
-// the probabilities of a softmax head: some sixty operations, a few kernels.
+// Command shipped is a program that starts at full speed. It sharpens and grades a photograph,
+// prepares the input of a classifier from it, and ends in the probabilities of a softmax head:
+// some sixty operations, a few kernels.
 //
 //	go run ./examples/shipped                       as any program starts
 //	go run ./examples/shipped -record plans.bundle  and write down its plans
 //	make shipped                                    record, generate, build, run
 //
-// `make shipped` records the program's plans, has `fusebench plans gen` make a
-// Go package of them with the kernels as C for cgo, and builds the program
-// with it. What comes out needs no compiler and no cache where it runs, and its
-// first call explores, tunes and compiles nothing.
+// `make shipped` records the program's plans, turns them into a Go package with `fusebench plans
+// gen`, with the kernels as C for cgo, and builds the program with it. The built program needs
+// neither a compiler nor a cache where it runs, and its first call explores, tunes and compiles
+// nothing.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace"
-	_ "github.com/millrace-go/millrace/examples/shipped/plans" // for its side effect, once it is generated
+	_ "github.com/millrace-go/millrace/examples/shipped/plans" // for its side effect, after it was generated
 )
 
 func main() {

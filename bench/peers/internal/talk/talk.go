@@ -18,7 +18,7 @@ type Input struct {
 	Shape []int  `json:"shape"`
 }
 
-// Work is what a contestant is to compute.
+// Work describes a computation for a contestant.
 type Work struct {
 	Workload string  `json:"workload"`
 	DType    string  `json:"dtype"`

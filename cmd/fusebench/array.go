@@ -19,7 +19,7 @@ type array struct {
 	flags []bool
 }
 
-// arrays are the inputs of all variants; those that use the same share it.
+// arrays are the inputs of all variants. Variants with the same input share its array.
 type arrays struct {
 	dtype dtype
 	named map[string]*array
@@ -27,19 +27,17 @@ type arrays struct {
 
 func newArrays(dt dtype) *arrays { return &arrays{dtype: dt, named: map[string]*array{}} }
 
-// normal asks for normally distributed numbers around 0.
+// normal returns an array of normally distributed numbers around 0.
 func (as *arrays) normal(name string, deviation float64, dims ...int) *array {
 	return as.of(name, dims, func(r *rand.Rand, _ int) float64 { return deviation * r.NormFloat64() })
 }
 
-// weight asks for numbers that keep a product's deviation at its other
-// operand's.
+// weight returns an array of weights whose product keeps the deviation of the other operand.
 func (as *arrays) weight(name string, sum int, dims ...int) *array {
 	return as.normal(name, 1/math.Sqrt(float64(sum)), dims...)
 }
 
-// of asks for an array with a value for each position. Name and shape tell
-// arrays apart.
+// of returns an array with a value for each position. Name and shape identify an array.
 func (as *arrays) of(name string, s shape, value func(r *rand.Rand, i int) float64) *array {
 	name += " " + shapeText(s)
 	a := as.named[name]
@@ -52,7 +50,7 @@ func (as *arrays) of(name string, s shape, value func(r *rand.Rand, i int) float
 	return a
 }
 
-// mask asks for an array of bools.
+// mask returns an array of bools.
 func (as *arrays) mask(name string, s shape, value func(i int) bool) *array {
 	a := as.of(name, s, func(_ *rand.Rand, i int) float64 {
 		if value(i) {
@@ -64,7 +62,7 @@ func (as *arrays) mask(name string, s shape, value func(i int) bool) *array {
 	return a
 }
 
-// fill makes what was asked for.
+// fill makes the values of all arrays.
 func (as *arrays) fill() {
 	for _, a := range as.named {
 		n, r := a.shape.len(), rand.New(rand.NewPCG(1, a.seed))

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// attentionSuite is softmax(q·kᵀ/√d)·v of every head, as it is or with what comes
-// after a token hidden from it.
+// attentionSuite is softmax(q·kᵀ/√d)·v of every head, plain or with a mask that hides later
+// tokens from each token.
 type attentionSuite struct{}
 
 func (attentionSuite) Name() string            { return "attention" }
@@ -38,21 +38,21 @@ func (q attentionSuite) Problem(variant string, s shape, as *arrays) (*problem, 
 		oracle: attentionOracle(qs, ks, vs, variant != "plain"),
 	}
 	switch variant {
-	case "causal": // added to the scores
+	case "causal": // a mask is added to the scores
 		p.inputs = append(p.inputs, as.of("mask", shape{tokens, tokens}, func(_ *rand.Rand, i int) float64 {
 			if i%tokens > i/tokens {
 				return math.Inf(-1)
 			}
 			return 0
 		}))
-	case "filled": // MaskedFill
+	case "filled": // by MaskedFill
 		p.inputs = append(p.inputs, as.mask("hides", shape{tokens, tokens}, func(i int) bool { return i%tokens > i/tokens }))
 	}
 	p.program = attention
 	return p, nil
 }
 
-// attention of q, k, v and, where there is a fourth tensor, a mask.
+// attention computes the attention of q, k and v. A fourth tensor, if given, is a mask.
 func attention(x []*millrace.Tensor) *millrace.Tensor {
 	q, k, v := x[0], x[1], x[2]
 	scores := q.MatMul(k.Permute(0, 1, 3, 2)).MulScalar(1 / math.Sqrt(float64(q.Dim(3))))
@@ -64,7 +64,7 @@ func attention(x []*millrace.Tensor) *millrace.Tensor {
 	return softmax(scores, 3).MatMul(v)
 }
 
-// attentionOracle computes a token of a head at a time.
+// attentionOracle computes one token of one head at a time.
 func attentionOracle(q, k, v *array, causal bool) *oracle {
 	tokens, features := q.shape[2], q.shape[3]
 	scale := 1 / math.Sqrt(float64(features))

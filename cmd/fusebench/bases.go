@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// bases are what a device's variants are divided by. Variants that move equally
-// many bytes share one.
+// bases are the contestants by whose times a device's variants are divided. Variants that move
+// equally many bytes share one.
 type bases struct {
 	copies map[int][]*contestant // by bytes of inputs and result together
 	reads  map[int]*contestant   // by bytes of inputs
@@ -16,10 +16,10 @@ type bases struct {
 	all    []*contestant
 }
 
-// newBases makes the base contestants of a device: for every problem a plain
-// copy, by the device's own kernel that only loads and stores and on the CPU also
-// by memcpy; on the CPU, where problems want them, a plain read, another library's
-// product and what its cores can do at most.
+// newBases makes the base contestants of a device. For every problem these are plain copies: one
+// by the device's own kernel that only loads and stores, and on the CPU also one by memcpy. On
+// the CPU there are more if problems need them: a plain read, another library's product, and the
+// most that the cores can do.
 func newBases(c *config, b *bench, all []*timed) *bases {
 	bs := &bases{copies: map[int][]*contestant{}, reads: map[int]*contestant{}, gemms: map[gemm]*contestant{}}
 	cpu := b.dev.Name() == "cpu"
@@ -73,7 +73,7 @@ func newBases(c *config, b *bench, all []*timed) *bases {
 	return bs
 }
 
-// of are the base contestants of one problem.
+// of returns the base contestants of one problem.
 func (bs *bases) of(c *config, p *problem) []*contestant {
 	list := append([]*contestant(nil), bs.copies[p.bytes(c.dtype)]...)
 	if k := bs.read(p); k != nil {
@@ -88,7 +88,7 @@ func (bs *bases) of(c *config, p *problem) []*contestant {
 	return list
 }
 
-// copied is the faster of the plain copies of a problem's bytes.
+// copied returns the faster of the plain copies of a problem's bytes.
 func (bs *bases) copied(c *config, p *problem) *contestant {
 	var best *contestant
 	for _, k := range bs.copies[p.bytes(c.dtype)] {
@@ -111,16 +111,15 @@ func (bs *bases) blas(p *problem) *contestant {
 	return bs.gemms[*p.gemm]
 }
 
-// copyKernel makes the device run the cheapest kernel that reads and writes
-// every element. (A kernel without any operation is none: the engine answers
-// with the same memory.)
+// copyKernel makes the device run the cheapest kernel that reads and writes every element. (A
+// kernel without an operation would not run: the engine would return the same memory.)
 func copyKernel(x []*millrace.Tensor) *millrace.Tensor { return x[0].Neg() }
 
 // A gemm is a product of matrices, m×k by k×n.
 type gemm struct{ m, k, n int }
 
-// blasRest is how long OpenBLAS's threads spin after a product before they
-// sleep, and more: until then they take the cores from whoever is next.
+// blasRest is longer than OpenBLAS's threads spin after a product before they sleep. Until then
+// they take the cores from the next contestant.
 const blasRest = 60 * time.Millisecond
 
 func (g gemm) contestant(c *config, a, b *array) func() (time.Duration, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// chainSuite alternates MulScalar and AddScalar: next to no arithmetic, so
-// that what is left is the cost of an operation itself.
+// chainSuite alternates MulScalar and AddScalar. It has next to no arithmetic, so its time is the
+// cost of an operation itself.
 type chainSuite struct{ ops int }
 
 func (chainSuite) Name() string              { return "chain" }
@@ -31,7 +31,7 @@ func (s chainSuite) Problem(variant string, size shape, as *arrays) (*problem, e
 	}, nil
 }
 
-// chain64 is the first step's.
+// chain64 computes the first step in float64.
 func (s chainSuite) chain64(x float64) float64 {
 	for i := range s.ops {
 		if s := chainScalar(i, 0); i%2 == 0 {
@@ -43,8 +43,8 @@ func (s chainSuite) chain64(x float64) float64 {
 	return x
 }
 
-// chain applies ops operations whose scalars depend on the step: no two steps
-// compute the same, and none is new to the engine.
+// chain applies ops operations whose scalars depend on the step. No two steps compute the same,
+// but no step has operations that are new to the engine.
 func chain(x *millrace.Tensor, ops, step int) *millrace.Tensor {
 	for i := range ops {
 		if s := chainScalar(i, step); i%2 == 0 {
@@ -64,8 +64,8 @@ func chainScalar(i, step int) float64 {
 	return k * float64(i+1)
 }
 
-// goChain is the same in plain Go: a loop for each operation, into slices that
-// were allocated before.
+// goChain computes the same in plain Go: a loop for each operation, into slices that were
+// allocated before.
 func goChain(dst, x []float32, ops, step int) {
 	from := x
 	for i := range ops {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// timeChain times whole steps: recording, running, reading the result.
+// timeChain times whole steps: recording, running and reading the result.
 func timeChain(c *config, suite chainSuite, io streams) error {
 	devices, err := targets(c, io)
 	if err != nil {
@@ -38,8 +38,7 @@ func timeChain(c *config, suite chainSuite, io streams) error {
 	return c.deliver(io, report)
 }
 
-// batchTime is how long one sample should take: a single step is too short for
-// the clock.
+// batchTime is how long one sample should take. A single step is too short for the clock.
 const batchTime = 2 * time.Millisecond
 
 func chainOn(c *config, suite chainSuite, p *problem, device string, budget time.Duration, show *progress) ([]Row, error) {
@@ -135,7 +134,7 @@ func newStepper(c *config, suite chainSuite, device string, b *bench, p *problem
 	return s, b.dev.Wait()
 }
 
-// one runs a step and says how much of it was recording.
+// one runs a step and returns how long its recording took.
 func (s *stepper) one() (recording time.Duration, err error) { return s.oneOf(s.ops) }
 
 func (s *stepper) oneOf(ops int) (recording time.Duration, err error) {
@@ -150,7 +149,7 @@ func (s *stepper) oneOf(ops int) (recording time.Duration, err error) {
 	return recording, err
 }
 
-// sample runs steps for about batchTime and returns what one takes.
+// sample runs steps for about batchTime and returns the time of one.
 func (s *stepper) sample() (time.Duration, error) {
 	for {
 		var recording time.Duration
@@ -181,7 +180,7 @@ func (s *stepper) sample() (time.Duration, error) {
 	}
 }
 
-// allocsPerOp is how many Go heap allocations one more operation adds to a hot
+// allocsPerOp returns the number of Go heap allocations that one more operation adds to a hot
 // step: the difference between steps of twice the length and of the length.
 func (s *stepper) allocsPerOp() (float64, error) {
 	const steps = 200
@@ -189,7 +188,7 @@ func (s *stepper) allocsPerOp() (float64, error) {
 	for i, ops := range []int{s.ops, 2 * s.ops} {
 		var before, after goruntime.MemStats
 		for k := range 2 * steps {
-			if k == steps { // hot by now
+			if k == steps { // the step is hot by now
 				goruntime.ReadMemStats(&before)
 			}
 			if _, err := s.oneOf(ops); err != nil {
@@ -205,8 +204,8 @@ func (s *stepper) allocsPerOp() (float64, error) {
 // block keeps allocations from being optimised away.
 var block *[64]byte
 
-// heapAllocation times a 64-byte allocation, in ns. It is a mean, as recording
-// is: what the collector costs belongs to both.
+// heapAllocation times a 64-byte allocation, in ns. It returns a mean, because recording is a
+// mean too: both include the collector's share.
 func heapAllocation() float64 {
 	const n = 50000
 	start := time.Now()
@@ -216,7 +215,7 @@ func heapAllocation() float64 {
 	return float64(time.Since(start).Nanoseconds()) / n
 }
 
-// oneCompile is the mean time of a compile; absent where there was none.
+// oneCompile returns the mean time of a compile, or absent if there was none.
 func oneCompile(s millrace.Stats) number {
 	if s.Runtime.Compiles == 0 {
 		return absent

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-go/millrace/internal/sniff"
 )
 
-// setupCompare is of fusebench compare: two reports in JSON, as benchstat has it.
+// setupCompare sets up fusebench compare, which compares two reports in JSON, as benchstat does.
 func setupCompare() ([]cli.Flag, action) {
 	var format, out string
 	formats := []string{"markdown", "table"}
@@ -42,7 +42,7 @@ func setupCompare() ([]cli.Flag, action) {
 	}
 }
 
-// maxReport is far more than a report has.
+// maxReport is far more than the size of a report.
 const maxReport = 256 << 20
 
 func loadReport(file string) (*Report, error) {
@@ -85,7 +85,7 @@ func loadReport(file string) (*Report, error) {
 	return r, nil
 }
 
-// identity is what rows of two reports have in common if they are of the same thing.
+// identity returns a key that rows of two reports share if they time the same thing.
 func (r *Row) identity() string {
 	parts := []string{r.Suite, r.Device, r.Variant, r.Mode, shapeText(r.Shape), r.DType}
 	if r.Threads > 0 {
@@ -103,18 +103,18 @@ func (r *Row) identity() string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
 }
 
-// comparison is of two reports.
+// comparison is the comparison of two reports.
 type comparison struct {
 	before, after Machine
 	rows          []compared
 	ratio         float64  // geometric mean of new/old
-	notes         []string // of what cannot be compared
+	notes         []string // about rows that cannot be compared
 }
 
 type compared struct {
 	name       string
 	old, new   benchmath.Summary
-	delta      string // ~ where the difference may be chance
+	delta      string // ~ if the difference may be chance
 	p          float64
 	nOld, nNew int
 }
@@ -156,8 +156,9 @@ func compareReports(before, after *Report) *comparison {
 	return c
 }
 
-// compare tells two samples apart by Mann and Whitney's test, which asks nothing of how
-// times are distributed. Rounds are not paired, since those of two reports were not.
+// compare compares two samples by the Mann-Whitney test, which assumes nothing about the
+// distribution of times. It does not pair rounds, because the rounds of two reports did not run
+// together.
 func compare(old, new []float64) compared {
 	a := benchmath.NewSample(slices.Clone(old), &benchmath.DefaultThresholds)
 	b := benchmath.NewSample(slices.Clone(new), &benchmath.DefaultThresholds)

@@ -2,8 +2,7 @@ package main
 
 import "github.com/millrace-go/millrace"
 
-// convSuite convolves images into twice as many channels, with a bias and a
-// ReLU behind.
+// convSuite convolves images into twice as many channels, followed by a bias and a ReLU.
 type convSuite struct{}
 
 func (convSuite) Name() string { return "conv" }
@@ -43,7 +42,7 @@ func (q convSuite) Problem(variant string, s shape, as *arrays) (*problem, error
 	}, nil
 }
 
-// convOracle computes a channel of an image at a time.
+// convOracle computes one channel of one image at a time.
 func convOracle(x, k, b *array) *oracle {
 	channels, height, width := x.shape[1], x.shape[2], x.shape[3]
 	outputs, side := k.shape[0], k.shape[2]
@@ -63,7 +62,8 @@ func convOracle(x, k, b *array) *oracle {
 	}}
 }
 
-// addShifted adds a plane of x, f times, moved by dy and dx; what moves in is 0.
+// addShifted adds a plane of x to out, multiplied by f and shifted by dy and dx. Zeros are
+// shifted in.
 func addShifted(out []float64, f float64, x *array, plane, height, width, dy, dx int) {
 	for i := max(0, -dy); i < min(height, height-dy); i++ {
 		for j := max(0, -dx); j < min(width, width-dx); j++ {

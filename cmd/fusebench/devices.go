@@ -41,7 +41,7 @@ func setupDevices() ([]cli.Flag, action) {
 	}
 }
 
-// native says what the process can make itself.
+// native says what machine code the process itself can make.
 func native() (state, what string) {
 	level := machine.Level()
 	switch env := os.Getenv("MILLRACE_COMPILE"); {
@@ -55,7 +55,7 @@ func native() (state, what string) {
 	return "present", "made in the process, for " + level.String()
 }
 
-// compiler looks where the CPU device looks.
+// compiler looks for a C compiler as the CPU device does.
 func compiler() (state, what string) {
 	if env := os.Getenv("MILLRACE_COMPILE"); env == "off" || env == "native" {
 		return "off", "MILLRACE_COMPILE=" + env

@@ -44,7 +44,7 @@ func setupExplain() ([]cli.Flag, action) {
 	}
 }
 
-// explained are the suites, chain and serve.
+// explained are all suites, chain and serve.
 var explained = append(suites[:len(suites):len(suites)], chainSuite{ops: 20}, serveSuite{})
 
 func explain(w *bytes.Buffer, c *config, s Suite, problems map[string]*problem, device, mode string) error {

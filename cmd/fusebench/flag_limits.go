@@ -12,13 +12,13 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// The checks of flags' values run when the command line is read, so that nothing is timed
-// before a bad one is found.
+// The values of flags are checked when the command line is read. A bad value is therefore found
+// before anything is timed.
 
-// decimal has numbers written as people write them: not 1_000, nor 0x10.
+// decimal accepts numbers as people write them: neither 1_000 nor 0x10.
 var decimal = cli.IntegerConfig{Base: 10}
 
-// The most that flags take: more is a slip, and would take days or all memory.
+// The largest values of flags. A larger value is a mistake, and would take days or all memory.
 const (
 	maxThreads = 1024 // as the CPU device's
 	maxRuns    = 1_000_000
@@ -27,7 +27,7 @@ const (
 	maxSize    = 1 << 30
 )
 
-// from checks a whole number.
+// from returns a check for a whole number between least and most.
 func from(least, most int) func(int) error {
 	return func(n int) error {
 		if n < least || n > most {
@@ -37,7 +37,8 @@ func from(least, most int) func(int) error {
 	}
 }
 
-// lasting checks a time: it is not negative, and not zero where that means nothing.
+// lasting returns a check for a duration: not negative, and not zero unless zero says that it may
+// be.
 func lasting(zero bool) func(time.Duration) error {
 	return func(d time.Duration) error {
 		switch {
@@ -50,7 +51,7 @@ func lasting(zero bool) func(time.Duration) error {
 	}
 }
 
-// wordOf checks a word.
+// wordOf returns a check for one of the known words.
 func wordOf(known ...string) func(string) error {
 	return func(s string) error {
 		if !slices.Contains(known, s) {
@@ -60,7 +61,7 @@ func wordOf(known ...string) func(string) error {
 	}
 }
 
-// writable checks the path of a file to write: its folder is there, and it is none.
+// writable checks the path of a file to write: its folder exists, and the path is no folder.
 func writable(path string) error {
 	if path == "" {
 		return errors.New("want a file")
@@ -78,7 +79,7 @@ func writable(path string) error {
 	return nil
 }
 
-// readable checks the path of a file that is read.
+// readable checks the path of a file to read.
 func readable(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
@@ -87,7 +88,7 @@ func readable(path string) error {
 	return err
 }
 
-// folder checks the path of a folder that is there, or will be made.
+// folder checks the path of a folder that exists or will be made.
 func folder(path string) error {
 	if path == "" {
 		return errors.New("want a folder")

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// A config is what the flags ask for.
+// A config has the values of the flags.
 type config struct {
 	devices  list
 	shape    shape
@@ -35,15 +35,15 @@ type config struct {
 	note     string
 }
 
-// The modes: the same engine, with and without fusion, and with the variants of
-// kernels that tuning prefers in place of the default ones.
+// The modes are the same engine with fusion, without it, and with the variants of kernels that
+// tuning chose in place of the default ones.
 const (
 	fused   = "fused"
 	unfused = "unfused"
 	tuned   = "tuned"
 )
 
-// targetFlags say what runs where.
+// targetFlags say which devices run the suite, and how.
 func (c *config) targetFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.GenericFlag{Name: "device", Value: &c.devices, Usage: "`devices` such as cpu,webgpu (default: every one present)"},
@@ -83,13 +83,12 @@ func (c *config) timingFlags() []cli.Flag {
 	}
 }
 
-// check finds what is wrong beside the values of single flags.
+// check finds errors that the checks of single flags cannot find.
 func (c *config) check() error {
 	return among("-modes", c.modes, []string{fused, unfused, tuned})
 }
 
-// checkTiming is check for the flags of timingFlags, too, and for commands that take
-// nothing beside flags.
+// checkTiming is check for commands with timingFlags and without operands.
 func (c *config) checkTiming(args []string) error {
 	if len(args) > 0 {
 		return usageError("unexpected %q", args[0])
@@ -117,7 +116,7 @@ func among(flag string, got, known []string) error {
 	return nil
 }
 
-// options of a device for one mode.
+// options returns the options of a device for one mode.
 func (c *config) options(device, mode string) (millrace.Options, error) {
 	o, err := millrace.ParseOptions(device)
 	if err != nil {
@@ -140,11 +139,11 @@ func (c *config) options(device, mode string) (millrace.Options, error) {
 		case !c.wait || o.Compile == millrace.CompileOff:
 		case o.Compile == millrace.CompileBackground:
 			o.Compile = millrace.CompileWait
-		case o.Tier == millrace.TierAuto: // one of them was asked for
+		case o.Tier == millrace.TierAuto: // a tier was requested
 			o.Tier = millrace.TierCompiled
 		}
 	}
-	o.Explore = millrace.ExploreWait // what is timed runs by its best plan, and counts are the same every time
+	o.Explore = millrace.ExploreWait // timed runs use their best plan, and counters are the same every time
 	o.Tune = millrace.TuneOff
 	switch mode {
 	case unfused:
@@ -155,7 +154,7 @@ func (c *config) options(device, mode string) (millrace.Options, error) {
 	return o, nil
 }
 
-// A list is a flag of names with commas between them, at least one.
+// A list is a flag of one or more names, separated by commas.
 type list []string
 
 func (l *list) String() string { return strings.Join(*l, ",") }
@@ -174,13 +173,13 @@ func (l *list) Set(s string) error {
 	return nil
 }
 
-// maxRank is that of tensors.
+// maxRank is the largest rank of tensors.
 const maxRank = 8
 
-// maxElements fits an int of 32 bits.
+// maxElements is the largest number of elements that fits an int of 32 bits.
 const maxElements = 1<<31 - 1
 
-// A shape is a flag of sizes with commas between them.
+// A shape is a flag of sizes, separated by commas.
 type shape []int
 
 func (s *shape) String() string { return shapeText(*s) }

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// geluSuite is the benchmark of the article that introduced Burn's fusion:
-// three GELUs that a fusing engine should run equally fast.
+// geluSuite is the benchmark of the article that introduced Burn's fusion: three GELUs that a
+// fusing engine should run equally fast.
 type geluSuite struct{}
 
 func (geluSuite) Name() string               { return "gelu" }
@@ -33,14 +33,14 @@ func (g geluSuite) Problem(variant string, s shape, as *arrays) (*problem, error
 
 func gelu64(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) }
 
-// geluWith is x·(erf(x/√2)+1)/2 with an erf of the caller's.
+// geluWith is x·(erf(x/√2)+1)/2 with the given erf.
 func geluWith(erf func(*millrace.Tensor) *millrace.Tensor, x *millrace.Tensor) *millrace.Tensor {
 	return x.Mul(erf(x.MulScalar(1 / math.Sqrt2)).AddScalar(1)).MulScalar(0.5)
 }
 
-// erf approximates the error function within 1.5e-7 by formula 7.1.26 of
-// Abramowitz and Stegun, which holds for positive arguments: it is evaluated
-// on −x, negated, and on x, and the sign of x chooses.
+// erf approximates the error function within 1.5e-7 by formula 7.1.26 of Abramowitz and Stegun,
+// which holds for positive arguments. It is evaluated at x, and at −x with the result negated;
+// the sign of x selects one of the two.
 func erf(x *millrace.Tensor) *millrace.Tensor {
 	negative := erfPositive(x.Neg()).Neg()
 	return millrace.Where(x.GtScalar(0), erfPositive(x), negative)

@@ -8,19 +8,19 @@ import (
 	"unsafe"
 )
 
-// hostMemory is what plain copies and reads work on, which times are compared
-// with: aligned memory that was touched before, by as many goroutines as the
-// device has threads.
+// hostMemory is memory for plain copies and reads, with which times are compared. It is aligned,
+// was touched before, and is used by as many goroutines as the device has threads.
 type hostMemory struct {
 	dst, src []byte
 	threads  int
 	sum      uint64 // keeps reads from being optimised away
 }
 
-// smallCopy is what one thread copies faster than it hands half of it over.
+// smallCopy is the size up to which one thread copies faster than it could share the work with
+// another.
 const smallCopy = 1 << 20
 
-// newHostMemory is enough to copy and to read so many bytes.
+// newHostMemory allocates enough memory to copy and to read that many bytes.
 func newHostMemory(bytes, threads int) *hostMemory {
 	if threads == 0 {
 		threads = goruntime.GOMAXPROCS(0)
@@ -33,20 +33,19 @@ func newHostMemory(bytes, threads int) *hostMemory {
 	return m
 }
 
-// aligned memory starts at a multiple of 64, a cache line.
+// aligned returns n bytes that start at a multiple of 64, the size of a cache line.
 func aligned(n int) []byte {
 	b := make([]byte, n+64)
 	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & 63
 	return b[skip : skip+n]
 }
 
-// copy is Go's, of so many bytes.
+// copy times Go's copy of that many bytes.
 func (m *hostMemory) copy(bytes int) time.Duration {
 	return m.share(bytes, func(lo, hi int) { copy(m.dst[lo:hi], m.src[lo:hi]) })
 }
 
-// read adds up so many bytes, as words: every thread reads memory as fast as it
-// can.
+// read times adding up that many bytes as words. Every thread reads memory as fast as it can.
 func (m *hostMemory) read(bytes int) time.Duration {
 	var mu sync.Mutex
 	return m.share(bytes, func(lo, hi int) {
@@ -77,7 +76,7 @@ func sumWords(b []byte) uint64 {
 	return sum
 }
 
-// share times f on parts of so many bytes, one for each thread.
+// share times f on parts of that many bytes, one for each thread.
 func (m *hostMemory) share(bytes int, f func(lo, hi int)) time.Duration {
 	start := time.Now()
 	if m.threads == 1 || bytes < smallCopy {
@@ -93,7 +92,7 @@ func (m *hostMemory) share(bytes int, f func(lo, hi int)) time.Duration {
 	return time.Since(start)
 }
 
-// part is where the i-th of n parts of size begins, at a cache line.
+// part returns where the i-th of n parts of size begins, at a cache line.
 func part(size, i, n int) int {
 	if i == n {
 		return size

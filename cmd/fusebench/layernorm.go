@@ -7,8 +7,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// layerNormSuite is layer normalisation with a weight and a bias, its variance
-// computed in two passes.
+// layerNormSuite is layer normalisation with a weight and a bias. Its variance takes two passes.
 type layerNormSuite struct{}
 
 func (layerNormSuite) Name() string            { return "layernorm" }
@@ -38,7 +37,7 @@ func (q layerNormSuite) Problem(variant string, s shape, as *arrays) (*problem, 
 	}, nil
 }
 
-// layerNorm as a program would write it.
+// layerNorm is layer normalisation as a program would write it.
 func layerNorm(x, weight, bias *millrace.Tensor, axis int) *millrace.Tensor {
 	d := x.Sub(x.MeanKeep(axis))
 	variance := d.Square().MeanKeep(axis)

@@ -56,7 +56,7 @@ type streams struct{ out, err io.Writer }
 // An action does what a command is for, with its operands.
 type action func(io streams, args []string) error
 
-// A setup makes a command's flags and what runs it with what they were set to.
+// A setup makes a command's flags, and the action that runs it with their values.
 type setup func() ([]cli.Flag, action)
 
 // newCommand makes fusebench and its subcommands, for one run.
@@ -96,7 +96,7 @@ func newCommand(io streams) *cli.Command {
 	return root
 }
 
-// described names suites and variants, for help.
+// described lists suites and variants, for help.
 func described() string {
 	b := new(strings.Builder)
 	fmt.Fprintln(b, "Each suite runs these variants unless -variants names others:")
@@ -110,7 +110,7 @@ func described() string {
 	return b.String()
 }
 
-// group is a command that is nothing but others.
+// group makes a command that only has subcommands.
 func group(name, help string, commands []*cli.Command) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: help, Commands: commands, OnUsageError: asUsage,
@@ -152,7 +152,7 @@ func main() {
 	os.Exit(run(os.Args[1:], streams{os.Stdout, os.Stderr}))
 }
 
-// run is fusebench without the process around it.
+// run is fusebench without its process.
 func run(args []string, io streams) int {
 	c := newCommand(io)
 	c.Writer, c.ErrWriter, c.EnableShellCompletion = io.out, io.err, true

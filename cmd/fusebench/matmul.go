@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// matmulSuite multiplies matrices, alone and with a bias and a GELU behind.
-// A variant is a size, 256 or 64x128x32 (rows, summed, columns), and +gelu.
+// matmulSuite multiplies matrices, alone or followed by a bias and a GELU. A variant is a size,
+// 256 or 64x128x32 (rows, summed, columns), and +gelu.
 type matmulSuite struct{}
 
 func (matmulSuite) Name() string  { return "matmul" }
@@ -48,7 +48,7 @@ func (matmulSuite) Problem(variant string, _ shape, as *arrays) (*problem, error
 	return p, nil
 }
 
-// matmulSize reads 256 or 64x128x32.
+// matmulSize parses a size: 256 or 64x128x32.
 func matmulSize(s string) (m, k, n int, ok bool) {
 	var sizes []int
 	for part := range strings.SplitSeq(s, "x") {
@@ -67,7 +67,7 @@ func matmulSize(s string) (m, k, n int, ok bool) {
 	return 0, 0, 0, false
 }
 
-// matmulOracle computes a row of a·b at a time, or of gelu(a·b + bias).
+// matmulOracle computes one row of a·b at a time, or of gelu(a·b + bias).
 func matmulOracle(a, b, bias *array) *oracle {
 	k, n := b.shape[0], b.shape[1]
 	return &oracle{units: a.shape[0], size: n, cost: float64(k * n), unit: func(u int, out []float64) {
@@ -82,7 +82,7 @@ func matmulOracle(a, b, bias *array) *oracle {
 	}}
 }
 
-// addRow adds a row of b, which starts at from, f times.
+// addRow adds a row of b, which starts at from, to out, multiplied by f.
 func addRow(out []float64, f float64, b *array, from int) {
 	for j := range out {
 		out[j] += float64(f * b.at(from+j))

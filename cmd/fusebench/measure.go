@@ -6,23 +6,23 @@ import (
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// minRuns is what a contestant gets whatever the budget says, if it is not costly:
-// the median of fewer is no median.
+// minRuns is how often a contestant runs at least, whatever the budget is, unless it is costly.
+// Fewer runs have no useful median.
 const minRuns = 3
 
-// A contestant is one thing that is timed, in rounds with all others: what a
-// round's neighbours suffer from (another process, a lower clock), all suffer
-// from, and ratios inside a round stay.
+// A contestant is one thing that is timed, in rounds with all others. A disturbance, such as
+// another process or a lower clock, affects all contestants of a round, so ratios within a round
+// hardly change.
 type contestant struct {
 	name string
 	run  func() (time.Duration, error)
-	// base contestants are what others are divided by: they run in every round.
+	// base contestants are those by which others are divided. They run in every round.
 	base bool
-	// users, where there are any, are those that a base contestant runs for: it
-	// is out when they are.
+	// users, if there are any, are the contestants that a base contestant runs for. It retires
+	// when they do.
 	users []*contestant
-	// costly contestants, a single run of which takes much of the budget, are not
-	// warmed up by more than their first run and are content with one timed run.
+	// costly contestants need much of the budget for a single run. They are warmed up by their
+	// first run only, and one timed run is enough.
 	costly bool
 
 	rounds []int     // rounds it ran in
@@ -31,18 +31,18 @@ type contestant struct {
 	out    bool
 }
 
-// interleave runs every contestant once per round, for at most runs rounds and
-// about budget of time. Where the next round would not fit, the costliest
-// contestant that had its minRuns is out, and the cheaper ones go on: fewer
-// runs rather than longer. A contestant whose run fails is out at once.
+// interleave runs every contestant once per round, for at most runs rounds and about budget of
+// time. If the next round would not fit, the costliest contestant that has its minRuns retires,
+// and the cheaper ones continue: fewer runs are better than longer ones. A contestant whose run
+// fails retires at once.
 //
-// progress, where not nil, is told before each run.
+// progress, if not nil, is called before each run.
 func interleave(now func() time.Time, budget time.Duration, runs int, cs []*contestant, progress func(round int, c *contestant)) {
 	start := now()
 	for round := range runs {
 		for active(cs) && !fits(budget-now().Sub(start), cs) {
 			if !dropCostliest(cs) {
-				break // nobody may leave yet
+				break // no contestant may retire yet
 			}
 		}
 		if !active(cs) {
@@ -50,7 +50,7 @@ func interleave(now func() time.Time, budget time.Duration, runs int, cs []*cont
 		}
 		retire(cs)
 		for i := range cs {
-			c := cs[(i+round)%len(cs)] // nobody is always right after the same one
+			c := cs[(i+round)%len(cs)] // the order rotates, so no contestant always follows the same one
 			if c.out {
 				continue
 			}
@@ -68,7 +68,7 @@ func interleave(now func() time.Time, budget time.Duration, runs int, cs []*cont
 	}
 }
 
-// active says whether anybody but base contestants still runs.
+// active reports whether any contestant besides base ones still runs.
 func active(cs []*contestant) bool {
 	for _, c := range cs {
 		if !c.out && !c.base {
@@ -78,7 +78,7 @@ func active(cs []*contestant) bool {
 	return false
 }
 
-// retire takes out base contestants that nobody is compared with any more.
+// retire retires base contestants whose users have all retired.
 func retire(cs []*contestant) {
 	for _, c := range cs {
 		if c.base && len(c.users) > 0 && !active(c.users) {
@@ -87,7 +87,7 @@ func retire(cs []*contestant) {
 	}
 }
 
-// fits says whether one more round is expected to end inside left.
+// fits reports whether one more round is expected to end within left.
 func fits(left time.Duration, cs []*contestant) bool {
 	round := 0.0
 	for _, c := range cs {
@@ -98,7 +98,7 @@ func fits(left time.Duration, cs []*contestant) bool {
 	return round <= left.Seconds()
 }
 
-// enough says whether c has the runs it is owed.
+// enough reports whether c has as many runs as it needs.
 func (c *contestant) enough() bool {
 	return len(c.times) >= minRuns || c.costly && len(c.times) > 0
 }
@@ -120,7 +120,7 @@ func dropCostliest(cs []*contestant) bool {
 	return true
 }
 
-// pairs lines two contestants' times up by round.
+// pairs pairs the times of two contestants by round.
 func pairs(a, b *contestant) (as, bs []float64) {
 	j := 0
 	for i, round := range a.rounds {

@@ -5,9 +5,8 @@ import (
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// mlpSuite is the pair of layers of a transformer's block, x·W1+b1 → GELU →
-// ·W2+b2, its two products alone, and a deeper network whose interest is its
-// memory.
+// mlpSuite is the two layers of a transformer's block, x·W1+b1 → GELU → ·W2+b2; its two products
+// alone; and a deeper network, which shows how much memory it needs.
 type mlpSuite struct{}
 
 func (mlpSuite) Name() string { return "mlp" }
@@ -33,8 +32,8 @@ func (q mlpSuite) Problem(variant string, s shape, as *arrays) (*problem, error)
 	}
 	layers := []int{width, hidden, width}
 	if variant == "4-layer" {
-		// All of one width: while a layer runs, what it reads and what it writes
-		// are live, and the last of these is the result.
+		// All layers have one width. While a layer runs, its input and its output are live; the
+		// output of the last layer is the result.
 		layers = []int{width, width, width, width, width}
 	}
 	p := &problem{shape: s, inputs: []*array{as.normal("x", 1, rows, width)}, intermediate: rows * layers[1]}
@@ -61,7 +60,7 @@ func (q mlpSuite) Problem(variant string, s shape, as *arrays) (*problem, error)
 	return p, nil
 }
 
-// mlp of x and a weight and a bias for each layer.
+// mlp applies layers to x; each has a weight and a bias.
 func mlp(x []*millrace.Tensor) *millrace.Tensor {
 	y := x[0]
 	for i := 1; i < len(x); i += 2 {
@@ -73,8 +72,8 @@ func mlp(x []*millrace.Tensor) *millrace.Tensor {
 	return y
 }
 
-// mlpOracle computes a row at a time. A layer has step arrays, a weight and
-// maybe a bias; active says that there is a GELU between layers.
+// mlpOracle computes one row at a time. A layer has step arrays: a weight and perhaps a bias.
+// active says that there is a GELU between layers.
 func mlpOracle(in []*array, step int, active bool) *oracle {
 	x, last := in[0], in[len(in)-step]
 	cost := 0.0

@@ -18,8 +18,8 @@ import (
 // haveBLAS says that this program is linked with OpenBLAS: go build -tags openblas.
 const haveBLAS = true
 
-// openBLAS returns a function that multiplies a by b, on as many threads as the
-// device has, in aligned memory that was touched before, and the result.
+// openBLAS returns the result's array and a function that multiplies a by b, on as many threads
+// as the device has, in aligned memory that was touched before.
 func (g gemm) openBLAS(threads int, a, b *array) (run func(), result *array) {
 	const rowMajor, asIs = 101, 111
 	if threads == 0 {
@@ -40,7 +40,7 @@ func (g gemm) openBLAS(threads int, a, b *array) (run func(), result *array) {
 	}, &array{f32: out}
 }
 
-// alignedCopy starts at a cache line.
+// alignedCopy returns a copy of x that starts at a cache line.
 func alignedCopy[T float32 | float64](x []T) []T {
 	size := int(unsafe.Sizeof(x[0]))
 	b := aligned(len(x) * size)

@@ -2,7 +2,7 @@
 
 package main
 
-// haveBLAS says that this program is linked with OpenBLAS, which it is not.
+// haveBLAS says that this program is not linked with OpenBLAS.
 const haveBLAS = false
 
 // openBLAS is never called without haveBLAS.

@@ -9,18 +9,17 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// An oracle computes what a program should give, in float64 and in plain Go.
-// The result is cut into units of equal size, in order, which are computed
-// alone.
+// An oracle computes the right result of a program, in float64 and in plain Go. The result is
+// divided into units of equal size, in order. Each unit is computed independently.
 type oracle struct {
 	units, size int // size in elements
-	// cost of a unit in about multiply-adds: where all together are too costly, a
-	// sample of the units is checked.
+	// cost is about the number of multiply-adds of a unit. If all units together cost too much,
+	// only a sample of them is checked.
 	cost float64
 	unit func(u int, out []float64)
 
 	once sync.Once
-	kept [][]float64 // of the units checked, where they are not too large to keep
+	kept [][]float64 // results of the checked units, unless they are too large to keep
 }
 
 const (
@@ -40,8 +39,8 @@ func elementwise(a *array, f func(float64) float64) *oracle {
 
 func (o *oracle) elements() int { return o.units * o.size }
 
-// checked is how many units are checked: all, or as many as the cost allows, but
-// some in any case.
+// checked returns how many units are checked: all, or as many as the cost allows, but at least
+// some.
 func (o *oracle) checked() int {
 	if o.cost*float64(o.units) <= oracleCost {
 		return o.units
@@ -49,7 +48,8 @@ func (o *oracle) checked() int {
 	return min(o.units, max(8, int(oracleCost/o.cost)))
 }
 
-// at is the i-th unit that is checked: they lie evenly, first and last among them.
+// at returns the number of the i-th checked unit. Checked units have equal distances and include
+// the first and the last unit.
 func (o *oracle) at(i int) int {
 	n := o.checked()
 	if n == 1 {
@@ -58,7 +58,7 @@ func (o *oracle) at(i int) int {
 	return i * (o.units - 1) / (n - 1)
 }
 
-// each calls f with every unit that is checked, on all threads.
+// each calls f with every checked unit, on all threads.
 func (o *oracle) each(f func(i int, want []float64)) {
 	if o.checked()*o.size*8 <= oracleKept {
 		o.once.Do(func() {
@@ -93,8 +93,8 @@ func (o *oracle) compute(f func(i int, want []float64)) {
 	wg.Wait()
 }
 
-// maxError reads y and returns its largest distance from the oracle; NaN where
-// one is a number and the other is not.
+// maxError reads y and returns its largest distance from the oracle, or NaN if only one of the
+// two is a number.
 func (o *oracle) maxError(y *millrace.Tensor) (float64, error) {
 	if y.DType() == millrace.Float64 {
 		got, err := millrace.Values[float64](y)
@@ -114,7 +114,7 @@ func worst[T float32 | float64](o *oracle, got []T) float64 {
 		most := furthest(got[o.at(i)*o.size:], want)
 		mu.Lock()
 		defer mu.Unlock()
-		top = math.Max(top, most) // NaN wins
+		top = math.Max(top, most) // a NaN stays
 	})
 	return top
 }
@@ -124,10 +124,10 @@ func furthest[T float32 | float64](got []T, want []float64) float64 {
 	for i, w := range want {
 		g := float64(got[i])
 		if g == w {
-			continue // infinities too
+			continue // also equal infinities
 		}
 		if d := math.Abs(g - w); !(d <= most) {
-			most = d // a NaN stays: no comparison with it holds
+			most = d // a NaN stays, because no comparison with it holds
 		}
 	}
 	return most

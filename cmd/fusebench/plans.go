@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-go/millrace/plancache"
 )
 
-// planPath is the path that an operand names, else the user's cache directory.
+// planPath returns the path that an operand names, or else the user's cache directory.
 func planPath(operands []string) (string, error) {
 	switch len(operands) {
 	case 0:
@@ -27,7 +27,7 @@ func planPath(operands []string) (string, error) {
 	return "", usageError("unexpected %q", operands[1])
 }
 
-// kindsFlag chooses among entries.
+// kindsFlag makes the flag that selects kinds of entries.
 func kindsFlag(kinds *list) cli.Flag {
 	return &cli.GenericFlag{Name: "kinds", Value: kinds, Usage: "`kinds` of entries, such as plan,object (default: all)"}
 }
@@ -42,7 +42,7 @@ func planFormatNames() string {
 	return strings.Join(slices.Sorted(maps.Keys(planFormats)), ", ")
 }
 
-// formatFlag chooses one of the formats.
+// formatFlag makes the flag that selects one of the formats.
 func formatFlag(format *string) cli.Flag {
 	return &cli.StringFlag{Name: "format", Value: "table", Destination: format, Validator: wordOf(slices.Sorted(maps.Keys(planFormats))...), Usage: "`format` of the result: " + planFormatNames()}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// driver checks the name of a driver, one that this build has or another one.
+// driver checks the name of a driver, whether this build has it or not.
 func driver(name string) error {
 	return wordOf(slices.Compact(slices.Sorted(slices.Values(append(millrace.Drivers(), "cpu", "opengl", "webgpu"))))...)(name)
 }

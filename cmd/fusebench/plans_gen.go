@@ -65,24 +65,24 @@ func setupPlansGen() ([]cli.Flag, action) {
 	}
 }
 
-// generated is a package on its way.
+// generated is a package while it is generated.
 type generated struct {
 	name    string
 	plans   int
-	bundle  []byte   // without what only the generator needs
+	bundle  []byte   // without entries that only the generator needs
 	notes   []string // of kernels that ran
-	kernels int      // that were printed
+	kernels int      // printed kernels
 	left    []leftOut
 }
 
-// leftOut is what the package does not hold, and why.
+// leftOut says what is missing in the package, and why.
 type leftOut struct {
 	what string
 	why  error
 }
 
-// readGenerated takes a bundle apart: plans and the like stay a bundle, notes of
-// kernels become code.
+// readGenerated splits a bundle: plans and tunings stay in a bundle, notes of kernels become
+// code.
 func readGenerated(name string, data []byte) (*generated, error) {
 	b, err := plancache.ReadBundle(data)
 	if err != nil {
@@ -116,8 +116,8 @@ func readGenerated(name string, data []byte) (*generated, error) {
 	return g, nil
 }
 
-// Names of generated files: those of one package begin with the same letters, so
-// that the next run can tell what to remove.
+// Names of generated files. All files of a package have the same prefix, so that the next run can
+// tell which to remove.
 const (
 	genPrefix  = "z_millrace_"
 	genBundle  = genPrefix + "plans.bundle"
@@ -125,7 +125,7 @@ const (
 	genKernels = genPrefix + "kernels.go"
 )
 
-// files are the package's, by name.
+// files returns the package's files by name.
 func (g *generated) files() (map[string][]byte, error) {
 	files := map[string][]byte{genBundle: g.bundle}
 	var src *cpu.ShipSource
@@ -157,7 +157,7 @@ func (g *generated) files() (map[string][]byte, error) {
 	return files, nil
 }
 
-// firstLines is enough of a note to know it again.
+// firstLines returns enough of a note to recognise it.
 func firstLines(note string) string {
 	const most = 120
 	if len(note) > most {
@@ -166,8 +166,7 @@ func firstLines(note string) string {
 	return note
 }
 
-// writePackage writes files into a directory in which nothing else of an earlier
-// run is left.
+// writePackage writes files into a directory and removes the other files of an earlier run.
 func writePackage(dir string, files map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -192,7 +191,7 @@ func writePackage(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// tell says what was written and what was not.
+// tell prints what was written and what was left out.
 func (g *generated) tell(io streams, dir string, cgo bool) {
 	fmt.Fprintf(io.out, "%s: package %s with %d plans and %d kernels\n", dir, g.name, g.plans, g.kernels)
 	for _, l := range g.left {

@@ -14,7 +14,7 @@ const (
 	cpuPath  = rootPath + "/runtime/cpu"
 )
 
-// genPlansGo is the file that hands the plans over.
+// genPlansGo returns the file that registers the plans.
 func genPlansGo(g *generated) ([]byte, error) {
 	f := jen.NewFile(g.name)
 	f.HeaderComment(genBy)
@@ -35,7 +35,7 @@ func genPlansGo(g *generated) ([]byte, error) {
 	return render(f)
 }
 
-// genKernelsGo is the file that hands the kernels over.
+// genKernelsGo returns the file that registers the kernels.
 func genKernelsGo(name string, src *cpu.ShipSource) ([]byte, error) {
 	f := jen.NewFile(name)
 	f.HeaderComment(genBuild)
@@ -76,7 +76,7 @@ func genKernelsGo(name string, src *cpu.ShipSource) ([]byte, error) {
 	return render(f)
 }
 
-// literal is a text of several lines as people read it.
+// literal prints a text of several lines as a raw string.
 func literal(text string) *jen.Statement { return jen.Op("`" + text + "`") }
 
 func render(f *jen.File) ([]byte, error) {

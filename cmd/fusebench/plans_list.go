@@ -13,14 +13,14 @@ import (
 	"github.com/millrace-go/millrace/fusion"
 )
 
-// A planRow is what a list says of one entry.
+// A planRow describes one entry in a list.
 type planRow struct {
 	Name    string     `json:"name"`
 	Kind    string     `json:"kind"`
 	Device  string     `json:"device,omitempty"`
 	Mode    string     `json:"mode,omitempty"`
 	Plans   int        `json:"plans,omitempty"`   // records of the entry
-	Ops     int        `json:"ops,omitempty"`     // of the last one's segment
+	Ops     int        `json:"ops,omitempty"`     // of the last record's segment
 	Kernels int        `json:"kernels,omitempty"` // of its plan
 	Bytes   int64      `json:"bytes"`
 	Used    *time.Time `json:"used,omitempty"`
@@ -28,7 +28,7 @@ type planRow struct {
 	Why     string     `json:"why,omitempty"`
 }
 
-// row is the entry in short.
+// row returns the description of the entry.
 func (r *remembered) row() planRow {
 	v := r.judge()
 	row := planRow{Name: r.Name, Kind: r.Kind, Bytes: r.Size, State: v.state, Why: v.why,
@@ -60,8 +60,8 @@ func planRows(all []remembered) []planRow {
 	return rows
 }
 
-// operations counts those of a segment's text: its lines that define something
-// and are no input.
+// operations counts the operations of a segment's text: its lines that define a tensor and are no
+// input.
 func operations(segment string) int {
 	n := 0
 	for line := range strings.Lines(segment) {

@@ -40,8 +40,8 @@ func setupPlansPrune() ([]cli.Flag, action) {
 	}
 }
 
-// removeEntries removes entries of a cache. What others removed meanwhile is
-// gone as well.
+// removeEntries removes entries of a cache. An entry that another process removed meanwhile
+// counts as removed.
 func removeEntries(dir string, all []remembered) error {
 	c, err := openCache(dir)
 	if err != nil {

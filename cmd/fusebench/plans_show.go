@@ -44,7 +44,7 @@ func setupPlansShow() ([]cli.Flag, action) {
 	}
 }
 
-// show writes all of an entry that is text.
+// show writes all parts of an entry that are text.
 func (r *remembered) show(w *bytes.Buffer) {
 	v := r.judge()
 	fmt.Fprintf(w, "# %s, %d bytes, %s\n\n", r.Name, r.Size, strings.TrimSuffix(v.state+": "+v.why, ": "))

@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-go/millrace/shelf"
 )
 
-// A remembered is one entry, of a cache or of a bundle, or a file that is none.
+// A remembered is one entry of a cache or a bundle, or a file that is no valid entry.
 type remembered struct {
 	Name string
 	Size int64     // in bytes
@@ -31,32 +31,33 @@ type remembered struct {
 	Err error // why it is no entry
 }
 
-// scope is what the entry was made for.
+// scope returns the device and version for which the entry was made.
 func (r *remembered) scope() string {
 	scope, _ := plancache.SplitKey(r.Key)
 	return scope
 }
 
-// inBundle tells bundles from caches, whose entries know when they were used.
+// inBundle reports an entry of a bundle. Entries of caches know when they were used.
 func (r *remembered) inBundle() bool { return r.Used.IsZero() }
 
-// records are those of a plan's entry.
+// records returns the records of a plan's entry.
 func (r *remembered) records() ([]fusion.Record, error) { return fusion.ParseRecords(string(r.Value)) }
 
-// kindPlan is the kind of plans' entries.
+// kindPlan is the kind of entries with plans.
 const kindPlan = "plan"
 
 // States of an entry.
 const (
 	stateOK      = "ok"
-	stateForeign = "foreign" // sound, and of no use to this version
+	stateForeign = "foreign" // valid, but of no use to this version
 	stateDamaged = "damaged"
 )
 
-// A verdict says in which state an entry is and, where it is not ok, why.
+// A verdict is the state of an entry and, if that is not ok, the reason.
 type verdict struct{ state, why string }
 
-// contents check what entries of a kind hold. Those of other kinds are bytes.
+// contents has the checks for the contents of kinds of entries. Entries of other kinds may hold
+// any bytes.
 var contents = map[string]func(r *remembered) error{
 	kindPlan: (*remembered).checkPlans,
 	"tuning": func(r *remembered) error {
@@ -89,10 +90,10 @@ var foreigners = map[string]func(r *remembered) (why string){
 	},
 }
 
-// dialects are those that shaders are kept in.
+// dialects are the languages in which shaders are kept.
 var dialects = []*shader.Dialect{wgsl.Dialect, glsl.Dialect}
 
-// dialect is that of a shader, which its scope names; nil if it is none of dialects.
+// dialect returns a shader's dialect, which its scope names, or nil if it is none of dialects.
 func (r *remembered) dialect() *shader.Dialect {
 	i := slices.IndexFunc(dialects, func(d *shader.Dialect) bool {
 		return strings.Contains(r.scope(), " fingerprint "+d.Name+" ")
@@ -124,8 +125,8 @@ func (r *remembered) judge() verdict {
 	return verdict{state: stateOK}
 }
 
-// foreignPlans looks at the scope and, where that is right, at the segments: an
-// op may have changed since. What cannot be read is for checkPlans to tell.
+// foreignPlans checks the scope and, if that is right, the segments, because an op may have
+// changed since. It ignores contents that cannot be read; checkPlans reports those.
 func (r *remembered) foreignPlans() string {
 	if why := fusion.Foreign(r.scope()); why != "" {
 		return why
@@ -140,7 +141,7 @@ func (r *remembered) foreignPlans() string {
 	return ""
 }
 
-// checkPlans checks that every record's plan is one.
+// checkPlans checks that every record has a valid plan.
 func (r *remembered) checkPlans() error {
 	records, err := r.records()
 	if err == nil && len(records) == 0 {
@@ -157,11 +158,11 @@ func (r *remembered) checkPlans() error {
 	return nil
 }
 
-// entryKinds are those that this version writes.
+// entryKinds are the kinds of entries that this version writes.
 var entryKinds = []string{kindPlan, "tuning", runtime.KindKernel, runtime.KindShader, "ahead", "binary", "compiler", "object"}
 
-// readSource reads all entries of a cache directory or of a bundle file, those of
-// some kinds only where any are named, by kind and name.
+// readSource reads all entries of a cache directory or of a bundle file, by kind and name. If
+// kinds are given, it reads only those.
 func readSource(path string, kinds list) ([]remembered, error) {
 	read := readCache
 	if is, err := os.Stat(path); err == nil && is.Mode().IsRegular() {
@@ -180,7 +181,7 @@ func readSource(path string, kinds list) ([]remembered, error) {
 	return all, err
 }
 
-// openCache opens the cache in a directory, which must have one.
+// openCache opens the cache in a directory; it fails if there is none.
 func openCache(dir string) (*plancache.Cache, error) {
 	c, err := plancache.OpenExisting(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -189,7 +190,7 @@ func openCache(dir string) (*plancache.Cache, error) {
 	return c, err
 }
 
-// readCache reads what a directory holds. What vanishes meanwhile is left out.
+// readCache reads the entries of a directory. It leaves out files that vanish meanwhile.
 func readCache(dir string) ([]remembered, error) {
 	c, err := openCache(dir)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// setupPlansVerify checks entries and lists those that are of no use. They make
-// the command fail, but for those of another version in a cache: older programs
-// left them, and prune removes them.
+// setupPlansVerify sets up the command that checks entries and lists those of no use. Such
+// entries make the command fail, except those of another version in a cache: older programs left
+// them, and prune removes them.
 func setupPlansVerify() ([]cli.Flag, action) {
 	var format, device string
 	flags := []cli.Flag{

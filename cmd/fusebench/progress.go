@@ -10,12 +10,12 @@ import (
 	"golang.org/x/term"
 )
 
-// progress shows on a terminal what is going on, in one line that is gone when
-// it is done. Elsewhere it is silent.
+// progress shows on a terminal what is running, in one line that is removed at the end. If the
+// output is no terminal, it shows nothing.
 type progress struct {
 	w     io.Writer
 	bar   *progressbar.ProgressBar
-	total int // of bar; unknown: how far it is cannot be said
+	total int // of bar; unknown: there is no share to show
 }
 
 const unknown = -1
@@ -28,13 +28,13 @@ func newProgress(w io.Writer) *progress {
 	return &progress{}
 }
 
-// say shows what is done now.
+// say shows what is running now.
 func (p *progress) say(format string, args ...any) { p.show(0, unknown, format, args) }
 
-// part shows what is done now, as one of so many parts of equal length.
+// part shows what is running now, as part i of as many parts of equal length.
 func (p *progress) part(i, of int, format string, args ...any) { p.show(i, of, format, args) }
 
-// show draws nothing by itself later: what is timed has the machine alone.
+// show draws once and starts no timer, so nothing else runs while a contestant is timed.
 func (p *progress) show(i, of int, format string, args []any) {
 	if p.w == nil {
 		return

@@ -19,7 +19,7 @@ func (reduceSuite) Shape() (def shape, sizes string) {
 	return shape{32, 512, 2048}, "of the tensor"
 }
 
-// Variants are sum, max and mean of everything, and sum-0 and so on of an axis.
+// Variants are sum, max and mean of the whole tensor, and those of each axis: sum-0 and so on.
 func (reduceSuite) Variants(s shape) []string {
 	var names []string
 	for _, f := range []string{"sum", "max", "mean"} {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// writers are the output formats by the name -format takes.
+// writers are the output formats by their name in -format.
 var writers = map[string]func(io.Writer, *Report) error{
 	"table":    writeTable,
 	"json":     writeJSON,
@@ -31,11 +31,11 @@ func formats() []string {
 	return names
 }
 
-// drawn are the formats of -picture by the end of the file's name.
+// drawn are the formats of -picture by the ending of the file's name.
 var drawn = map[string]func(io.Writer, *Report) error{".svg": writeSVG, ".html": writeHTML}
 
-// deliver writes a report as -format, -o and -picture say. A file is written whole or
-// not at all.
+// deliver writes a report as -format, -o and -picture say. It writes a file completely or not at
+// all.
 func (c *config) deliver(io streams, r *Report) error {
 	r.Machine.Note = c.note
 	if err := deliver(io.out, r, c.format, c.out); err != nil || c.picture == "" {
@@ -56,8 +56,7 @@ func (c *config) deliver(io streams, r *Report) error {
 	return nil
 }
 
-// deliver writes a report to the file called out, or to stdout where out is
-// empty.
+// deliver writes a report to the file out, or to stdout if out is empty.
 func deliver(stdout io.Writer, r *Report, format, out string) error {
 	var buf bytes.Buffer
 	if err := writers[format](&buf, r); err != nil {
@@ -66,7 +65,7 @@ func deliver(stdout io.Writer, r *Report, format, out string) error {
 	return deliverBytes(stdout, buf.Bytes(), out)
 }
 
-// failed is the first row's error that has one.
+// failed returns the first error of the rows, or nil.
 func (r *Report) failed() error {
 	for _, row := range r.Rows {
 		if row.Error != "" {
@@ -84,8 +83,7 @@ func deliverBytes(stdout io.Writer, data []byte, out string) error {
 	return err
 }
 
-// appendNumber writes four significant digits, without an exponent where
-// people expect none.
+// appendNumber writes four significant digits, without an exponent for numbers of usual size.
 func appendNumber(b []byte, n number) []byte {
 	f := float64(n)
 	s := strconv.FormatFloat(f, 'g', 5, 64)

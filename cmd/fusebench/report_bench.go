@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// writeBench writes Go benchmark lines, one per timed run, so that benchstat
-// sees the samples and not a median of them.
+// writeBench writes Go benchmark lines, one per timed run, so that benchstat gets the samples and
+// not their median.
 func writeBench(w io.Writer, r *Report) error {
 	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: github.com/millrace-go/millrace/cmd/fusebench\ncpu: %s\n", goruntime.GOOS, goruntime.GOARCH, r.Machine.CPU)
 	for _, row := range r.Rows {

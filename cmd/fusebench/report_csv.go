@@ -25,8 +25,8 @@ var csvColumns = []string{
 	"error",
 }
 
-// writeCSV writes the JSON fields as columns: one list of names, one way each
-// value is spelled.
+// writeCSV writes the JSON fields as columns. There is one list of names, and one way to spell
+// each value.
 func writeCSV(w io.Writer, r *Report) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(csvColumns); err != nil {

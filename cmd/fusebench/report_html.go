@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// page is a whole report in one file: nothing is fetched, and nothing runs.
+// page is a whole report in one file. It loads no other file and has no scripts.
 var page = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <html lang="en">
 <meta charset="utf-8">
@@ -31,7 +31,7 @@ th, td { padding: .2em .7em; text-align: right; white-space: nowrap; border-bott
 {{end}}</html>
 `))
 
-// writeHTML writes picture, table and notes as a page.
+// writeHTML writes the picture, the table and the notes as a page.
 func writeHTML(w io.Writer, r *Report) error {
 	l := layoutOf(r)
 	var heads []string

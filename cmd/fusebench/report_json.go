@@ -10,7 +10,7 @@ func writeJSON(w io.Writer, r *Report) error {
 	whole := &Report{Machine: r.Machine, Rows: slices.Clone(r.Rows)}
 	for i := range whole.Rows {
 		row := &whole.Rows[i]
-		row.SamplesMS = nil // of a report that was read
+		row.SamplesMS = nil // samples of a report that was read from a file
 		for _, s := range row.seconds {
 			row.SamplesMS = append(row.SamplesMS, number(s*1e3))
 		}

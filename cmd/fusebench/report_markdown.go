@@ -35,5 +35,5 @@ func markdownRow(cells []string) string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// markdownText keeps what would be markup as it is.
+// markdownText escapes characters that Markdown would take as markup.
 var markdownText = strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", "\n", " ").Replace

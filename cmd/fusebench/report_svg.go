@@ -19,9 +19,9 @@ import (
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// writeSVG draws a report: for each device a bar for every contestant, with the interval
-// of its median, and a line at the time of the copy. Times are on a logarithmic axis, since
-// fused and unfused lie a factor of ten and more apart.
+// writeSVG draws a report: for each device a bar for every contestant, with the interval of its
+// median, and a line at the time of the copy. The time axis is logarithmic, because fused and
+// unfused times differ by a factor of ten and more.
 func writeSVG(w io.Writer, r *Report) error {
 	charts := chartsOf(r)
 	if len(charts) == 0 {
@@ -55,11 +55,11 @@ func writeSVG(w io.Writer, r *Report) error {
 	return err
 }
 
-// chart is of one device.
+// chart is the chart of one device.
 type chart struct {
 	title string
 	bars  []bar
-	copy  float64 // in ms; 0: there is none
+	copy  float64 // in ms; 0: there is no copy
 }
 
 // bar is a median with its interval, in ms.
@@ -69,7 +69,7 @@ type bar struct {
 	fill         color.Color
 }
 
-// Colours that are told apart by people who see few of them (Okabe and Ito's).
+// Colours that people with colour blindness can tell apart (Okabe and Ito's).
 var modeColors = map[string]color.Color{
 	fused: color.RGBA{0, 114, 178, 255}, tuned: color.RGBA{0, 158, 115, 255}, unfused: color.RGBA{230, 159, 0, 255},
 }
@@ -106,7 +106,7 @@ func chartsOf(r *Report) (charts []*chart) {
 	return charts
 }
 
-// sameBytes says that one copy is what all rows of a device are compared with.
+// sameBytes reports that all rows of a device are compared with a copy of equally many bytes.
 func sameBytes(rows []Row, device string) bool {
 	n := int64(-1)
 	for _, r := range rows {
@@ -125,7 +125,7 @@ const barHeight = 0.24 * vg.Inch
 
 func (c *chart) height() vg.Length { return vg.Length(len(c.bars))*barHeight + 1.25*vg.Inch }
 
-// sans has the widths of Arial and Helvetica, which whoever looks at the picture has.
+// sans has the widths of Arial and Helvetica, which nearly every viewer has.
 var sans = font.Font{Typeface: "Liberation", Variant: "Sans"}
 
 func (c *chart) plot() (*plot.Plot, error) {
@@ -143,7 +143,7 @@ func (c *chart) plot() (*plot.Plot, error) {
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, decades{}
 	lo, hi := math.Inf(1), 0.0
 	var names []string
-	for i := len(c.bars) - 1; i >= 0; i-- { // the first is the topmost
+	for i := len(c.bars) - 1; i >= 0; i-- { // the first bar is the topmost
 		names = append(names, c.bars[i].name)
 		lo, hi = min(lo, c.bars[i].from), max(hi, c.bars[i].to)
 	}
@@ -163,7 +163,7 @@ func (c *chart) plot() (*plot.Plot, error) {
 		line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
 		p.Add(line)
 	}
-	p.X.Min, p.X.Max = lo/1.6, hi*1.9 // so that the shortest bar is one, and the longest has its number
+	p.X.Min, p.X.Max = lo/1.6, hi*1.9 // the shortest bar stays visible, and there is room for the longest one's number
 	p.Y.Min, p.Y.Max = -0.6, float64(len(names))-0.4
 	return p, nil
 }
@@ -171,7 +171,7 @@ func (c *chart) plot() (*plot.Plot, error) {
 // decades marks 1, 2 and 5 of each power of ten.
 type decades struct{}
 
-// Ticks are those between two times in ms.
+// Ticks returns the marks between two times in ms.
 func (decades) Ticks(lo, hi float64) (ticks []plot.Tick) {
 	for e := math.Floor(math.Log10(lo)); e <= math.Ceil(math.Log10(hi)); e++ {
 		for _, m := range []float64{1, 2, 5} {
@@ -186,7 +186,7 @@ func (decades) Ticks(lo, hi float64) (ticks []plot.Tick) {
 // bars draws bars from the left edge, each with an interval and a number.
 type bars struct{ list []bar }
 
-// Plot draws them, the first topmost.
+// Plot draws the bars, the first one topmost.
 func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	label := text.Style{Color: color.Black, Font: font.From(sans, vg.Points(9)), XAlign: draw.XLeft, YAlign: draw.YCenter, Handler: plot.DefaultTextHandler}

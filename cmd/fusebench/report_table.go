@@ -18,14 +18,14 @@ type column struct {
 	when func([]Row) bool // which tables have it; nil: all
 }
 
-// some says that a figure is in the table where a row has it.
+// some returns a condition: the table has the figure if at least one row has it.
 func some(get func(Row) number) func([]Row) bool {
 	return func(rows []Row) bool {
 		return slices.ContainsFunc(rows, func(r Row) bool { return r.Error == "" && !get(r).missing() })
 	}
 }
 
-// withInterval is a column of a ratio that not every suite has.
+// withInterval makes a column of a ratio that only some suites have.
 func withInterval(head string, get func(Row) (mid, lo, hi number)) column {
 	mid := func(r Row) number { n, _, _ := get(r); return n }
 	return column{head, func(r Row) string {
@@ -39,7 +39,7 @@ func withInterval(head string, get func(Row) (mid, lo, hi number)) column {
 
 func gflops(r Row) number { return r.GFLOPS }
 
-// mixed says that rows are of several shapes.
+// mixed reports that the rows have different shapes.
 func mixed(rows []Row) bool {
 	return slices.ContainsFunc(rows, func(r Row) bool { return !slices.Equal(r.Shape, rows[0].Shape) })
 }
@@ -157,7 +157,7 @@ var roofColumns = []column{
 	{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }, nil},
 }
 
-// orBlank leaves out figures that are missing.
+// orBlank returns an empty text for a missing figure.
 func orBlank(n number) string {
 	if n.missing() {
 		return ""
@@ -204,7 +204,7 @@ func tinyColumn(head string, get func(*TinyFigures) string) column {
 	}, nil}
 }
 
-// largestP99 is that of the goroutine that fares worst.
+// largestP99 returns the figure of the goroutine with the largest one.
 func largestP99(r Row) number {
 	switch {
 	case r.Serve == nil:
@@ -215,8 +215,7 @@ func largestP99(r Row) number {
 	return r.Serve.WorstP99MS
 }
 
-// tables are the columns of suites that have their own, and what is said under
-// them.
+// tables are the columns of suites that have their own, and the notes under them.
 var tables = map[string]struct {
 	columns []column
 	note    string
@@ -233,8 +232,8 @@ var ratioNote = fmt.Sprintf("× copy and × faster: median of the rounds' ratios
 // roofNote is under tables that have such a share.
 const roofNote = "of the roof: the least time by what bounds it (its multiplications and additions, or copying or reading its bytes, as fusebench roof has them) ÷ this."
 
-// A layout is how people see a report: what it is of, the columns that are in it, and
-// what is said under them.
+// A layout is the form of a report for people: its title, its columns, and the notes under the
+// table.
 type layout struct {
 	title   string
 	columns []column
@@ -267,7 +266,7 @@ func layoutOf(r *Report) layout {
 	return l
 }
 
-// cells are the table: a row for each of the report's that has figures.
+// cells returns the table: one row for each row of the report that has figures.
 func (l layout) cells(r *Report) (table [][]string) {
 	for _, row := range r.Rows {
 		if row.Error != "" {
@@ -282,8 +281,8 @@ func (l layout) cells(r *Report) (table [][]string) {
 	return table
 }
 
-// writeTable writes the report for people: a line about the machine, the
-// table, the copy that times are compared with, and what went wrong.
+// writeTable writes the report for people: a line about the machine, the table, the copy that
+// times are compared with, and the errors.
 func writeTable(w io.Writer, r *Report) error {
 	l := layoutOf(r)
 	fmt.Fprintln(w, r.Machine)
@@ -311,11 +310,11 @@ func writeTable(w io.Writer, r *Report) error {
 	return nil
 }
 
-// notes are what is said under a table.
+// notes returns the lines under a table.
 func notes(r *Report, l layout) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	said := map[string]bool{}
-	once := func(what string, ms number, kind string) { // of the first row that has it
+	once := func(what string, ms number, kind string) { // for the first row that has it
 		if !ms.missing() && !said[what] {
 			said[what] = true
 			say("%s: %s ms%s", what, short(ms), kind)
@@ -336,7 +335,7 @@ func notes(r *Report, l layout) (lines []string) {
 	return append(lines, strings.Split(l.note, "\n")...)
 }
 
-// ofBytes says how much a copy copied, where rows differ in that.
+// ofBytes says how many bytes a copy copied, if that differs between rows.
 func ofBytes(rows []Row, row Row) string {
 	if !slices.ContainsFunc(rows, func(r Row) bool { return r.Error == "" && r.IOBytes != row.IOBytes }) {
 		return ""
@@ -346,7 +345,7 @@ func ofBytes(rows []Row, row Row) string {
 
 func megabytes(n int64) string { return short(number(float64(n) / 1e6)) }
 
-// short writes three significant digits for people.
+// short writes three significant digits, for people.
 func short(n number) string {
 	f := float64(n)
 	switch {
@@ -371,7 +370,7 @@ func scientific(n number) string {
 	return fmt.Sprintf("%.1e", float64(n))
 }
 
-// interval is what a median may be in truth: with too few rounds only the range.
+// interval returns the confidence interval of a median; with too few rounds it is the range.
 func interval(r Row, lo, hi number) string {
 	switch {
 	case lo.missing() || hi.missing():

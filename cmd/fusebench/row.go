@@ -7,21 +7,21 @@ import (
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// A Report is what one call of fusebench found. Its JSON names are a contract
-// with whoever plots them: fields are added, never renamed.
+// A Report has the results of one call of fusebench. Its JSON names are a contract with programs
+// that read it: fields are added, never renamed.
 type Report struct {
 	Machine Machine `json:"machine"`
 	Rows    []Row   `json:"rows"`
 }
 
-// A Row is one variant in one mode on one device. Times are of hot runs unless
-// they say cold; counters are per run unless they say hot, which is the sum
-// over all timed runs and should be 0.
+// A Row is one variant in one mode on one device. Times are of hot runs unless they say cold.
+// Counters are per run unless they say hot; a hot counter is the sum over all timed runs and
+// should be 0.
 type Row struct {
 	Suite   string `json:"suite"`
 	Device  string `json:"device"`
 	Variant string `json:"variant"`
-	Mode    string `json:"mode"` // fused, unfused, tuned, or go: plain Go loops; of tiny how it is run
+	Mode    string `json:"mode"` // fused, unfused, tuned, or go: plain Go loops; for tiny the way it is run
 	Tier    string `json:"tier"` // 0, 1, or gpu
 	Shape   []int  `json:"shape"`
 	DType   string `json:"dtype"`
@@ -30,7 +30,7 @@ type Row struct {
 
 	MedianMS number `json:"median_ms"`
 	MinMS    number `json:"min_ms"`
-	ColdMS   number `json:"cold_ms"` // first run: exploration and what compiling it waits for included
+	ColdMS   number `json:"cold_ms"` // first run, including exploration and the compiles that it waits for
 
 	CopyMS      number `json:"copy_ms"`    // plain copy of the same bytes, same rounds
 	CopyKind    string `json:"copy_kind"`  // memcpy or kernel, whichever is faster here
@@ -47,9 +47,9 @@ type Row struct {
 	SpeedupLo        number `json:"speedup_lo"`
 	SpeedupHi        number `json:"speedup_hi"`
 
-	PeakBytes         int64 `json:"peak_bytes"`         // most device memory live at once in a run: inputs, result, what lies between
+	PeakBytes         int64 `json:"peak_bytes"`         // most device memory live at once in a run: inputs, result and intermediates
 	IOBytes           int64 `json:"io_bytes"`           // inputs and result
-	IntermediateBytes int64 `json:"intermediate_bytes"` // largest tensor that the program writes down between them
+	IntermediateBytes int64 `json:"intermediate_bytes"` // largest intermediate tensor that the program writes as such
 
 	GFLOPS       number `json:"gflops,omitzero"` // of contractions, by the median
 	OpenBLASMS   number `json:"openblas_ms,omitzero"`
@@ -95,7 +95,7 @@ type Row struct {
 	seconds []float64 // every timed run, for the formats that list them
 }
 
-// ChainFigures are what fusebench chain measures besides times.
+// ChainFigures are the figures of fusebench chain besides times.
 type ChainFigures struct {
 	Ops            int    `json:"ops"`
 	RecordNSPerOp  number `json:"record_ns_per_op"` // recording and matching, without running
@@ -103,11 +103,11 @@ type ChainFigures struct {
 	Alloc64NS      number `json:"alloc64_ns"`       // one 64-byte heap allocation, same rounds
 	RecordPerAlloc number `json:"record_per_alloc64"`
 	SpeedupVsGo    number `json:"speedup_vs_go"` // against plain Go loops into preallocated slices
-	CompileMS      number `json:"compile_ms"`    // one compile of the chain's kernels, which nobody waited for
+	CompileMS      number `json:"compile_ms"`    // one compile of the chain's kernels, for which no run waited
 }
 
-// ServeFigures are what fusebench serve measures besides times, which are of
-// responses, or a reader's waits.
+// ServeFigures are the figures of fusebench serve besides times. Times are those of responses, or
+// of a reader's waits.
 type ServeFigures struct {
 	Goroutines int    `json:"goroutines"`
 	Answers    int64  `json:"answers"` // responses, or reads
@@ -116,27 +116,27 @@ type ServeFigures struct {
 	VsOneLo    number `json:"vs_one_lo,omitzero"`
 	VsOneHi    number `json:"vs_one_hi,omitzero"`
 	P99MS      number `json:"p99_ms"`
-	WorstP99MS number `json:"worst_p99_ms,omitzero"` // of the goroutine that has the largest
+	WorstP99MS number `json:"worst_p99_ms,omitzero"` // of the goroutine with the largest one
 	MaxMS      number `json:"max_ms"`
 
 	GivenUp   int64  `json:"given_up"`             // requests whose context ended before the response
-	LateP99MS number `json:"late_p99_ms,omitzero"` // from that end until the goroutine knew of it
+	LateP99MS number `json:"late_p99_ms,omitzero"` // from that end until the goroutine learned of it
 	LateMaxMS number `json:"late_max_ms,omitzero"`
 
 	OverSlice *int64 `json:"over_slice,omitempty"` // of a reader: waits of more than SliceMS
 	SliceMS   number `json:"slice_ms,omitzero"`
 }
 
-// TrainFigures are what fusebench train measures besides times, which are of whole steps:
-// loss, derivatives, update.
+// TrainFigures are the figures of fusebench train besides times. Times are those of whole steps:
+// loss, derivatives and update.
 type TrainFigures struct {
 	How   string `json:"how"`            // eager, recorded or bound
 	Ops   int64  `json:"ops"`            // recorded in a step
 	Loss  number `json:"loss,omitzero"`  // after some steps
-	Exact number `json:"exact,omitzero"` // the same in float64
+	Exact number `json:"exact,omitzero"` // the same loss in float64
 }
 
-// TinyFigures are what fusebench tiny measures: median_ms is too small a unit for it.
+// TinyFigures are the figures of fusebench tiny, for which median_ms is too large a unit.
 type TinyFigures struct {
 	NS       number `json:"ns"`
 	VsGo     number `json:"vs_go"` // median over the rounds of this/a plain Go function
@@ -147,19 +147,18 @@ type TinyFigures struct {
 	Calls    number `json:"calls,omitzero"` // of bound runs, how many were a single call
 }
 
-// A number is a float64 whose absence is null in JSON and empty elsewhere.
+// A number is a float64; if it is absent, it is null in JSON and empty elsewhere.
 type number float64
 
 var absent = number(math.NaN())
 
 func (n number) missing() bool { return math.IsNaN(float64(n)) }
 
-// IsZero leaves figures that a suite does not have out of JSON, where the field
-// says so.
+// IsZero makes JSON omit a figure that a suite does not have, if the field says omitzero.
 func (n number) IsZero() bool { return n.missing() }
 
-// MarshalJSON writes null for what was not measured and for infinities, which
-// JSON has no spelling for.
+// MarshalJSON writes null for a figure that was not measured, and for infinities, which JSON
+// cannot express.
 func (n number) MarshalJSON() ([]byte, error) {
 	if n.missing() || math.IsInf(float64(n), 0) {
 		return []byte("null"), nil
@@ -167,7 +166,7 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return appendNumber(nil, n), nil
 }
 
-// emptyRow has every figure absent: figures are filled in as they are known.
+// emptyRow returns a row with every figure absent; measurements fill them in.
 func emptyRow() Row {
 	return Row{
 		MedianMS: absent, MinMS: absent, ColdMS: absent,
@@ -194,7 +193,7 @@ func (r *Row) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// time fills the row's times from a contestant and the copy beside it.
+// time fills the row's times from a contestant and the copy in the same rounds.
 func (r *Row) time(c, copied *contestant) {
 	r.Runs = len(c.times)
 	r.seconds = c.times
@@ -212,7 +211,7 @@ func (r *Row) time(c, copied *contestant) {
 	r.CopyRatio, r.CopyRatioLo, r.CopyRatioHi = number(est.Mid), number(est.Lo), number(est.Hi)
 }
 
-// compare fills the row's speed-up over the unfused run of the same variant.
+// compare fills the speed-up over the unfused run of the same variant.
 func (r *Row) compare(c, unfused *contestant) {
 	if unfused == nil {
 		return
@@ -221,8 +220,7 @@ func (r *Row) compare(c, unfused *contestant) {
 	r.SpeedupVsUnfused, r.SpeedupLo, r.SpeedupHi = number(est.Mid), number(est.Lo), number(est.Hi)
 }
 
-// tuning fills the speed-up of a tuned row over the default variants from pairs
-// of their times.
+// tuning fills the speed-up of a tuned row over the default variants, from pairs of their times.
 func (r *Row) tuning(times [][2]float64) {
 	if len(times) == 0 {
 		return
@@ -235,7 +233,7 @@ func (r *Row) tuning(times [][2]float64) {
 	r.VsDefault, r.VsDefaultLo, r.VsDefaultHi = number(e.Mid), number(e.Lo), number(e.Hi)
 }
 
-// contract fills what a row of contractions has besides times.
+// contract fills the figures that only rows of contractions have.
 func (r *Row) contract(c *contestant, flops float64, blas *contestant) {
 	if flops > 0 && len(c.times) > 0 {
 		r.GFLOPS = number(flops / paired.Median(c.times) / 1e9)

@@ -42,8 +42,8 @@ func timeSuite(c *config, s Suite, io streams) error {
 	return errors.New("nothing could be timed")
 }
 
-// inTurn has f work on n parts, one after another, each with an equal share of what is left
-// of the budget then.
+// inTurn calls f for n parts, one after another. Each gets an equal share of the remaining
+// budget.
 func inTurn(budget time.Duration, n int, f func(i int, share time.Duration) error) error {
 	for i := range n {
 		start := time.Now()
@@ -55,11 +55,10 @@ func inTurn(budget time.Duration, n int, f func(i int, share time.Duration) erro
 	return nil
 }
 
-// costlyShare of a device's budget in one run makes a contestant costly.
+// costlyShare is the share of a device's budget for one run that makes a contestant costly.
 const costlyShare = 0.1
 
-// timeDevice runs every variant in every mode on one device, within about the
-// budget.
+// timeDevice runs every variant in every mode on one device, within about the budget.
 func timeDevice(c *config, s Suite, problems map[string]*problem, device string, budget time.Duration, show *progress) ([]Row, error) {
 	start := time.Now()
 	var benches []*bench
@@ -105,9 +104,9 @@ func timeDevice(c *config, s Suite, problems map[string]*problem, device string,
 	return fill(c, all, bs), nil
 }
 
-// warm runs everything until it is hot: at least once, then until n rounds are
-// over and the last one compiled and tuned nothing, not much longer than the deadline.
-// Background work is idle when it returns.
+// warm runs everything until it is hot: at least once, then until n rounds are over and the last
+// round compiled and tuned nothing, but not much longer than the deadline. When it returns, no
+// background work is running.
 func warm(n int, deadline time.Time, cs []*contestant, benches []*bench, tell func(*contestant)) error {
 	for i, settled := 0, false; i == 0 || (i < n || !settled && i < n+5) && time.Now().Before(deadline); i++ {
 		before, err := compiles(benches)
@@ -132,7 +131,7 @@ func warm(n int, deadline time.Time, cs []*contestant, benches []*bench, tell fu
 	return nil
 }
 
-// compiles waits for compilers and tuning, and counts what they did so far.
+// compiles waits for compilers and tuning, and returns how much they have done so far.
 func compiles(benches []*bench) (n int64, err error) {
 	for _, b := range benches {
 		if err := b.dev.Wait(); err != nil {
@@ -144,7 +143,7 @@ func compiles(benches []*bench) (n int64, err error) {
 	return n, nil
 }
 
-// fill turns what was measured into rows.
+// fill turns the measurements into rows.
 func fill(c *config, all []*timed, bs *bases) []Row {
 	var rows []Row
 	for _, t := range all {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// sentences say for people who see this for the first time what a report found: one for
-// each device, of the variant that fusing does most for.
+// sentences summarise a report for people who see one for the first time. There is one sentence
+// for each device, about the variant that fusing makes fastest.
 func sentences(r *Report) (lines []string) {
 	var devices []string
 	for _, row := range r.Rows {
@@ -24,7 +24,7 @@ func sentences(r *Report) (lines []string) {
 	return lines
 }
 
-// mostFused is the fused row of a device that is ahead of unfused by most.
+// mostFused returns the fused row of a device that is ahead of unfused by the largest factor.
 func mostFused(rows []Row, device string) (best *Row) {
 	for i := range rows {
 		r := &rows[i]

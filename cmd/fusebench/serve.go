@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// serveSuite is what a server computes for one request: two layers with GELU
-// between, on weights that all requests share.
+// serveSuite is a server's computation for one request: two layers with GELU between, with
+// weights that all requests share.
 type serveSuite struct{}
 
 func (serveSuite) Name() string { return "serve" }
@@ -41,7 +41,7 @@ func (q serveSuite) Problem(variant string, s shape, as *arrays) (*problem, erro
 	return q.problem(batch, 0, s, as), nil
 }
 
-// problem is the request of a number: its own input, on the weights of all.
+// problem returns request number ask: its own input, and the shared weights.
 func (serveSuite) problem(batch, ask int, s shape, as *arrays) *problem {
 	p := &problem{shape: append(shape{batch}, s...), program: mlp, intermediate: batch * s[1]}
 	p.inputs = []*array{as.normal(sized("x", ask), 1, batch, s[0])}
@@ -53,7 +53,7 @@ func (serveSuite) problem(batch, ask int, s shape, as *arrays) *problem {
 	return p
 }
 
-// serve is what the command's own flags ask for.
+// serve has the values of the command's own flags.
 type serve struct {
 	goroutines list // numbers
 	counts     []int

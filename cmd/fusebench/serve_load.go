@@ -13,14 +13,14 @@ import (
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// A load is one number of goroutines that ask for one service: each has a stream
-// and sends its next request when it has the response to the last.
+// A load is a number of goroutines that use one service. Each has a stream and sends its next
+// request when it has the response to the last.
 type load struct {
 	service    *service
 	clients    []*client
-	cancel     float64       // share of the requests that are given up
-	slice      time.Duration // of a round
-	contestant *contestant   // whose times are seconds for each response
+	cancel     float64       // share of requests that are cancelled
+	slice      time.Duration // duration of a round
+	contestant *contestant   // its times are seconds per response
 
 	counting bool
 	hot      counts
@@ -33,10 +33,10 @@ type client struct {
 	stream  *millrace.Stream
 	rng     *rand.Rand
 	out     []float32
-	usual   time.Duration // about what a response takes
+	usual   time.Duration // about the time of a response
 	took    []float64     // seconds of each response
 	late    []float64     // seconds from a context's end until the client knew of it
-	answers int64         // of the last slice
+	answers int64         // in the last slice
 	err     error
 }
 
@@ -52,7 +52,7 @@ func newLoad(v *service, n int, cancel float64) *load {
 	return l
 }
 
-// run has all clients ask for one slice, and returns the time for each response.
+// run lets all clients send requests for one slice, and returns the time per response.
 func (l *load) run() (time.Duration, error) {
 	dev := l.service.bench.dev
 	dev.ResetPeak()
@@ -91,7 +91,7 @@ func (c *client) ask(l *load, until time.Time) error {
 		var deadline time.Time
 		start := time.Now()
 		if c.rng.Float64() < l.cancel {
-			// Anywhere on the way, and sometimes after the response.
+			// The deadline is anywhere in the request, and sometimes after the response.
 			deadline = start.Add(time.Duration(1.5 * c.rng.Float64() * float64(c.usual)))
 			ctx, stop = context.WithDeadline(context.Background(), deadline)
 		}
@@ -123,7 +123,7 @@ func (c *client) ask(l *load, until time.Time) error {
 	return nil
 }
 
-// finish makes the load's row; one is that of a single goroutine.
+// finish makes the load's row; one is the load of a single goroutine.
 func (l *load) finish(one *load) Row {
 	r := l.service.row
 	r.Variant = fmt.Sprintf("%s/%d", l.service.variant, len(l.clients))

@@ -43,18 +43,18 @@ func offersOf(c *config, as *arrays) ([]*offer, error) {
 	return offers, nil
 }
 
-// A service is an offer on a device: the weights lie on its default stream, where
-// every goroutine's stream reads them.
+// A service is an offer on a device. The weights are on its default stream, and every goroutine's
+// stream reads them.
 type service struct {
 	*offer
 	bench   *bench
 	weights []*millrace.Tensor
-	alone   [][]float32 // what each ask gives with nothing else going on
-	row     Row         // what all its rows have in common
-	exact   bool        // responses have the bits of those alone
+	alone   [][]float32 // the result of each request when nothing else runs
+	row     Row         // the fields that all its rows share
+	exact   bool        // responses must have the bits of the results in alone
 }
 
-// newService computes every response alone, and compares it with float64.
+// newService computes every response alone and compares it with float64.
 func newService(c *config, b *bench, o *offer) (*service, error) {
 	v := &service{offer: o, bench: b, row: emptyRow(), exact: b.dev.Name() == "cpu"}
 	xs, err := b.inputs(o.asks[0])
@@ -78,8 +78,8 @@ func newService(c *config, b *bench, o *offer) (*service, error) {
 	return v, nil
 }
 
-// answer computes a request on a stream and reads the result, unless ctx, which
-// may be nil, ends before.
+// answer computes a request on a stream and reads the result, unless ctx ends before; ctx may be
+// nil.
 func (v *service) answer(ctx context.Context, s *millrace.Stream, p *problem, out []float32) error {
 	return s.Scope(func(sc *millrace.Scope) error {
 		x := p.inputs[0]

@@ -12,16 +12,15 @@ import (
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// waitSlice is what a reader should wait for at most: one slice of what others
-// run.
+// waitSlice is the longest time that a reader should wait: one slice of the other streams' work.
 const waitSlice = 10 * time.Millisecond
 
-// patience is how long a reader waits before whoever keeps it waiting is stopped,
-// so that a starved reader's figure is a large number and not no end.
+// patience is how long a reader waits before its neighbour is stopped. The figure of a starved
+// reader is then a large number, instead of a run that never ends.
 const patience = 2 * time.Second
 
-// neighbours are what a reader's neighbour does without end, on a stream that
-// nobody reads.
+// neighbours are the programs that run without end beside a reader, on a stream that is never
+// read.
 var neighbours = []struct {
 	name string
 	dims []int
@@ -33,15 +32,14 @@ var neighbours = []struct {
 	{"products", []int{1024, 1024}, func(x, w *millrace.Tensor) *millrace.Tensor { return x.MatMul(w) }},
 }
 
-// A reader computes three numbers and reads them, again and again, beside such a
-// neighbour.
+// A reader computes three numbers and reads them, again and again, beside such a neighbour.
 type reader struct {
 	bench      *bench
 	row        Row
 	slice      time.Duration
 	dims       []int // of the neighbour's tensors
 	step       func(x, w *millrace.Tensor) *millrace.Tensor
-	costly     time.Duration // a run of which makes the contestant costly
+	costly     time.Duration // the time of a run that makes the contestant costly
 	contestant *contestant
 	counting   bool
 	hot        counts
@@ -87,11 +85,11 @@ func (r *reader) run() (time.Duration, error) {
 	return sum / time.Duration(max(n, 1)), err
 }
 
-// ahead is how many steps a neighbour has enqueued when the reader begins: more
-// operations than a stream holds before it runs some by itself.
+// ahead is how many steps the neighbour has recorded when the reader begins: more operations than
+// a stream holds before it runs some by itself.
 const ahead = 80
 
-// work enqueues until it is told to stop.
+// work records steps until it is told to stop.
 func (r *reader) work(s *millrace.Stream, started chan<- struct{}, stop *atomic.Bool) error {
 	x := millrace.FullOn(s, millrace.Float32, 0.5, r.dims...)
 	w := millrace.FullOn(s, millrace.Float32, 1/float64(r.dims[1]), r.dims[1], r.dims[1])

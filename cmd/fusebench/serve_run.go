@@ -68,15 +68,15 @@ func serveOn(c *config, v *serve, offers []*offer, device, mode string, budget t
 	return rows, nil
 }
 
-// within is the slice that so many turns get of the time that is left.
+// within returns the slice for each of so many turns in the remaining time.
 func (v *serve) within(left time.Duration, turns int) time.Duration {
 	return min(v.slice, max(left/time.Duration(turns), leastSlice))
 }
 
-// leastSlice still has some requests of each of many goroutines.
+// leastSlice is long enough for some requests of each of many goroutines.
 const leastSlice = 20 * time.Millisecond
 
-// single is the load that l is compared with: one goroutine that asks for the same.
+// single returns the load that l is compared with: one goroutine with the same requests.
 func single(loads []*load, l *load) *load {
 	for _, o := range loads {
 		if o.service == l.service && len(o.clients) == 1 && o.contestant.err == nil {

@@ -6,8 +6,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// softmaxSuite is the softmax of rows, along the last axis and along one in the
-// middle.
+// softmaxSuite is the softmax of rows, along the last axis and along one in the middle.
 type softmaxSuite struct{}
 
 func (softmaxSuite) Name() string { return "softmax" }
@@ -32,7 +31,7 @@ func (q softmaxSuite) Problem(variant string, s shape, as *arrays) (*problem, er
 	return p, nil
 }
 
-// rowAxis is the axis that a variant works along.
+// rowAxis returns the axis that a variant works along.
 func rowAxis(variant string, s shape) int {
 	if variant == "middle" {
 		return (len(s) - 1) / 2
@@ -40,7 +39,7 @@ func rowAxis(variant string, s shape) int {
 	return len(s) - 1
 }
 
-// softmax as a program would write it.
+// softmax is the softmax as a program would write it.
 func softmax(x *millrace.Tensor, axis int) *millrace.Tensor {
 	e := x.Sub(x.MaxKeep(axis)).Exp()
 	return e.Div(e.SumKeep(axis))

@@ -16,17 +16,16 @@ import (
 	"github.com/millrace-go/millrace/plancache"
 )
 
-// start times what a program waits for before its first result: in processes
-// of its own, with an empty cache, with one that an earlier process filled, and
-// without one but with a bundle.
+// start times how long a program waits for its first result. It starts new processes with an
+// empty cache, with one that an earlier process filled, and with a bundle instead of a cache.
 type start struct {
 	devices string // with their options, and spaces between them
 	program string
 	ops, n  int
 	runs    int
 	idle    time.Duration
-	cache   string // where caches are made; the cache itself of a child
-	bundle  string // of a child
+	cache   string // where caches are made; in a child the cache itself
+	bundle  string // in a child
 	format  string
 	out     string
 	child   bool
@@ -38,7 +37,7 @@ var startPrograms = map[string]func(x *millrace.Tensor, ops int) *millrace.Tenso
 	"tanh":    tanhChain,
 }
 
-// tanhChain is arithmetic, a function, and the input again and again.
+// tanhChain alternates arithmetic, a function, and the input.
 func tanhChain(x *millrace.Tensor, ops int) *millrace.Tensor {
 	y := x
 	steps := []func(){
@@ -102,24 +101,24 @@ func (s *start) check(args []string) error {
 	return nil
 }
 
-// startFigures are what one process tells of itself.
+// startFigures are the figures that one process reports about itself.
 type startFigures struct {
 	OpenMS  float64 // of the device and its cache
 	FirstMS float64 // recording the chain, running it and reading the result for the first time
 	NextMS  float64 // the same, the second time
 	HotMS   float64 // the same, median of later times
-	NewMS   float64 // the first time of chains never seen before, in a process that ran others: median
-	EndNS   int64   // by the clock, when there was the first result
+	NewMS   float64 // the first run of chains never seen before, in a process that ran others: median
+	EndNS   int64   // the time of the clock at the first result
 
 	Explorations, Compiles, Misses int64
-	Sum                            float64 // of the result: all processes should agree
+	Sum                            float64 // of the result; all processes should agree
 }
 
-// hotTimes is how often a process runs the chain, each time on a stream of its own.
+// hotTimes is how often a process runs the chain, each time on a new stream.
 const hotTimes = 200
 
-// once is what a timed process does: what a program would that runs this code
-// for the first time, and then again.
+// once is the work of a timed process. It does the same as a program that runs this code for the
+// first time, and then again.
 func (s *start) once(io streams) error {
 	begin := time.Now()
 	o, err := millrace.ParseOptions(s.devices)
@@ -173,8 +172,7 @@ func (s *start) once(io streams) error {
 	return writeStartFigures(io.out, &f)
 }
 
-// timeOnce runs a chain on a stream of its own and says how many milliseconds it took to
-// have its result.
+// timeOnce runs a chain on a new stream and returns the milliseconds until its result was read.
 func (s *start) timeOnce(dev *millrace.Device, data []float32, ops int) (result []float32, ms float64, err error) {
 	begin := time.Now()
 	err = dev.NewStream().Scope(func(sc *millrace.Scope) (err error) {
@@ -185,11 +183,11 @@ func (s *start) timeOnce(dev *millrace.Device, data []float32, ops int) (result 
 	return result, milliseconds(time.Since(begin)), err
 }
 
-// newChains are how many chains are timed that were never seen.
+// newChains is how many chains are timed that the process has never seen.
 const newChains = 10
 
-// timeNew times longer chains, each once, on another device of the process, without a
-// cache: one has run there before.
+// timeNew times longer chains, each once, on another device of the process, without a cache. One
+// chain has run there before.
 func (s *start) timeNew(o millrace.Options, data []float32) (float64, error) {
 	o.Cache = plancache.Off
 	dev, err := millrace.OpenOptions(o)
@@ -204,7 +202,7 @@ func (s *start) timeNew(o millrace.Options, data []float32) (float64, error) {
 			return 0, err
 		}
 		times = append(times, took)
-		if err := dev.Wait(); err != nil { // nobody compiles while the next is timed
+		if err := dev.Wait(); err != nil { // no compiler runs while the next chain is timed
 			return 0, err
 		}
 	}
@@ -213,11 +211,11 @@ func (s *start) timeNew(o millrace.Options, data []float32) (float64, error) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// startCaches are what processes begin with, in the order they are timed: apart,
-// since those with nothing start compilers.
+// startCaches are the ways processes begin, in the order in which they are timed. They are timed
+// apart, because processes with an empty cache start compilers.
 var startCaches = []string{"empty", "warm", "bundle"}
 
-// run times processes of every device, which take turns.
+// run times processes for every device; devices take turns.
 func (s *start) run(io streams) error {
 	root := s.cache
 	if root == "" {
@@ -256,7 +254,7 @@ func (s *start) run(io streams) error {
 	return deliverStart(io.out, report, s.format, s.out)
 }
 
-// rows are what is timed.
+// rows returns what is timed.
 func (s *start) rows(root string) []*startRow {
 	var rows []*startRow
 	for i, d := range strings.Fields(s.devices) {

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-go/millrace/plancache"
 )
 
-// startReport is what fusebench start tells.
+// startReport is the report of fusebench start.
 type startReport struct {
 	Machine Machine     `json:"machine"`
 	Program string      `json:"program"`
@@ -26,8 +26,8 @@ type startReport struct {
 	Rows    []*startRow `json:"rows"`
 }
 
-// startRow is one device and what its processes begin with: medians over
-// processes, and sums of counters.
+// startRow is one device with one of startCaches. It has medians over processes, and sums of
+// counters.
 type startRow struct {
 	Device string `json:"device"`
 	Cache  string `json:"cache"` // see startCaches
@@ -37,13 +37,13 @@ type startRow struct {
 	FirstMS number `json:"first_ms"`
 	NextMS  number `json:"second_ms"`
 	HotMS   number `json:"hot_ms"`
-	NewMS   number `json:"new_chain_ms"` // a chain never seen, in a process that ran others
-	// OpenFirstMS is opening and the first result together, which BoundMS is
-	// for: 1.3 times the hot time and 2 ms.
+	NewMS   number `json:"new_chain_ms"` // a chain never seen before, in a process that ran others
+	// OpenFirstMS is the time of opening and the first result together. BoundMS is its limit: 1.3
+	// times the hot time plus 2 ms.
 	OpenFirstMS number `json:"open_first_ms"`
 	WorstMS     number `json:"open_first_worst_ms"`
 	BoundMS     number `json:"bound_ms"`
-	// ProcessMS is from before the process was started to its first result.
+	// ProcessMS is the time from before the process was started to its first result.
 	ProcessMS number `json:"process_ms"`
 
 	Explorations int64 `json:"explorations"`
@@ -56,9 +56,8 @@ type startRow struct {
 	figures []startFigures
 }
 
-// time runs one process. The first one of a warm cache or of a bundle is not
-// counted: it fills the cache, of which the bundle is made. An empty cache is
-// another one each time.
+// time runs one process. The first process with a warm cache or a bundle is not counted: it fills
+// the cache, from which the bundle is made. Each process with an empty cache gets another one.
 func (r *startRow) time(s *start, run int) error {
 	dir, bundle := r.dir, ""
 	if r.Cache == "empty" {
@@ -86,7 +85,7 @@ func (r *startRow) time(s *start, run int) error {
 	return nil
 }
 
-// bundleOf makes a bundle of a cache directory.
+// bundleOf makes a bundle from a cache directory.
 func bundleOf(dir, file string) error {
 	var buf bytes.Buffer
 	if err := millrace.ExportPlans(&buf, millrace.PlanFilter{Cache: dir}); err != nil {
@@ -95,8 +94,8 @@ func bundleOf(dir, file string) error {
 	return os.WriteFile(file, buf.Bytes(), 0o600)
 }
 
-// process starts a process of this program and has it run the chain; it also
-// tells the milliseconds from before that to the first result.
+// process starts a process of this program that runs the chain. took is the milliseconds from
+// before the start to the first result.
 func (s *start) process(device, cache, bundle string) (f startFigures, took float64, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -124,7 +123,7 @@ func writeStartFigures(w io.Writer, f *startFigures) error {
 	return json.NewEncoder(w).Encode(f)
 }
 
-// sumUp makes the row of its processes.
+// sumUp makes the row from its processes.
 func (r *startRow) sumUp() {
 	middle := func(get func(f *startFigures) float64) number {
 		var xs []float64

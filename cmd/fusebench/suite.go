@@ -15,17 +15,17 @@ type Suite interface {
 	Name() string
 	// About says in a few words what is timed.
 	About() string
-	// Shape is the size that -shape changes and what its numbers are; empty where
-	// the variants' names say the size.
+	// Shape is the size that -shape changes, and what its numbers mean. It is empty if the names
+	// of the variants give the size.
 	Shape() (def shape, sizes string)
-	// Variants are those that run unless others are named.
+	// Variants are the variants that run unless others are named.
 	Variants(s shape) []string
-	// Problem is a variant at a size; errors are the user's. Inputs are taken from
-	// as, which has them made later.
+	// Problem is a variant at a size; its errors are the user's. Its inputs are arrays of as,
+	// whose values are made later.
 	Problem(variant string, s shape, as *arrays) (*problem, error)
 }
 
-// A problem is what one variant asks for.
+// A problem is one variant at one size.
 type problem struct {
 	shape  shape // what the row reports
 	inputs []*array
@@ -33,12 +33,12 @@ type problem struct {
 	program program
 	oracle  *oracle
 
-	// intermediate is how many elements the largest tensor has that the program
-	// writes down between its inputs and its result.
+	// intermediate is the number of elements of the largest tensor that the program writes
+	// between its inputs and its result.
 	intermediate int
 	flops        float64  // of its contractions
 	gemm         *gemm    // the same product by another library
-	reads        bool     // is compared with reading its inputs
+	reads        bool     // compared with reading its inputs
 	versus       []versus // other variants that it is compared with
 }
 
@@ -47,11 +47,11 @@ type program func(x []*millrace.Tensor) *millrace.Tensor
 // A versus compares a variant's time with another's, in the same mode.
 type versus struct {
 	variant string
-	// note takes this variant's times and the other's, of the same rounds.
+	// note gets this variant's times and the other's, of the same rounds.
 	note func(r *Row, own, other []float64)
 }
 
-// bytes of the inputs and of the result together.
+// bytes returns the bytes of the inputs and of the result together.
 func (p *problem) bytes(dt dtype) int {
 	return p.inputBytes() + dt.size()*p.oracle.elements()
 }
@@ -64,15 +64,14 @@ func (p *problem) inputBytes() int {
 	return n
 }
 
-// suites are those that fusebench has a command for and that explain knows,
-// which also knows chain and serve.
+// suites are the suites that have a command and that explain knows. explain also knows chain and
+// serve.
 var suites = []Suite{
 	geluSuite{}, softmaxSuite{}, layerNormSuite{}, attentionSuite{}, matmulSuite{}, mlpSuite{}, reduceSuite{}, convSuite{},
 }
 
-// modesOf are the modes that a suite is timed in unless others are named: tuned
-// is one where the CPU device has something to choose from, the tiles of
-// contractions.
+// modesOf returns the modes in which a suite is timed unless others are named. They include tuned
+// if the CPU device has a choice: the tiles of contractions.
 func modesOf(s Suite) list {
 	switch s.(type) {
 	case matmulSuite, mlpSuite, convSuite:
@@ -81,7 +80,7 @@ func modesOf(s Suite) list {
 	return list{fused, unfused}
 }
 
-// setupSuite is of a suite's command.
+// setupSuite sets up a suite's command.
 func setupSuite(s Suite) setup {
 	return func() ([]cli.Flag, action) {
 		c := &config{dtype: dtype{millrace.Float32}, modes: modesOf(s)}
@@ -114,7 +113,7 @@ func suiteNames(list []Suite) []string {
 	return names
 }
 
-// problems are those of the variants that are asked for, with inputs made.
+// problems returns the problems of the selected variants, with their inputs made.
 func (c *config) problems(s Suite) (map[string]*problem, error) {
 	def, _ := s.Shape()
 	if len(c.shape) == 0 {
@@ -136,7 +135,7 @@ func (c *config) problems(s Suite) (map[string]*problem, error) {
 	return ps, nil
 }
 
-// oneOf finds variants that a suite does not have.
+// oneOf returns an error for a variant that a suite does not have.
 func oneOf(variant string, known []string) error {
 	if slices.Contains(known, variant) {
 		return nil
@@ -144,7 +143,7 @@ func oneOf(variant string, known []string) error {
 	return usageError("-variants %q: want some of %s", variant, strings.Join(known, ", "))
 }
 
-// ranked finds shapes that do not have the suite's sizes.
+// ranked returns an error for a shape that does not have the suite's sizes.
 func ranked(s shape, sizes string) error {
 	if want := strings.Count(sizes, ",") + 1; len(s) != want {
 		return usageError("-shape %s: want %d numbers: %s", shapeText(s), want, sizes)
@@ -152,7 +151,7 @@ func ranked(s shape, sizes string) error {
 	return nil
 }
 
-// fitsMemory finds tensors that are too large to index.
+// fitsMemory returns an error for tensors that are too large to index.
 func fitsMemory(shapes ...shape) error {
 	for _, s := range shapes {
 		n := 1
@@ -166,8 +165,8 @@ func fitsMemory(shapes ...shape) error {
 	return nil
 }
 
-// axisOf splits a shape at an axis: how many rows lie before it, its size, and
-// how many elements lie behind it.
+// axisOf splits a shape at an axis: the number of rows before it, its size, and the number of
+// elements after it.
 func axisOf(s shape, axis int) (outer, n, inner int) {
 	return s[:axis].len(), s[axis], s[axis+1:].len()
 }

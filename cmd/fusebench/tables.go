@@ -11,24 +11,24 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// Documents have figures in blocks between two comments, of which the first says what of
-// which reports in JSON is between them; fusebench tables writes what is there:
+// Documents have figures in blocks between two comments. The first comment says which figures of
+// which reports in JSON the block shows, and fusebench tables writes the block:
 //
 //	<!-- table: data/gelu-cpu.json data/gelu-gpu.json; modes: fused; columns: device, variant, median ms -->
 //	<!-- medians: data/*-cpu.json data/*-nocgo.json; variants: custom -->
 //	<!-- picture: gelu.svg; of: data/gelu-cpu.json -->
 //	<!-- end -->
 //
-// Files are named from the page's folder. A table has a row for each of the reports' rows
-// that modes and variants let through, and the columns that are named, or all. Medians, in
-// ms, have a row for each variant and a column for each device and build. A picture is
-// written beside the page.
+// Files are named relative to the page's folder. A table has a row for each row of the reports
+// that modes and variants select, and the columns that are named, or all. Medians, in ms, have a
+// row for each variant and a column for each device and build. A picture is written beside the
+// page.
 const (
 	blockBegins = "<!-- "
 	blockEnds   = "<!-- end -->"
 )
 
-// setupTables is of fusebench tables.
+// setupTables sets up fusebench tables.
 func setupTables() ([]cli.Flag, action) {
 	var check bool
 	flags := []cli.Flag{&cli.BoolFlag{Name: "check", Destination: &check, Usage: "change nothing, and fail where something would"}}
@@ -64,13 +64,13 @@ func setupTables() ([]cli.Flag, action) {
 	}
 }
 
-// A filled is a file as its data has it.
+// A filled is a file as the data says it should be.
 type filled struct {
 	path string
 	data []byte
 }
 
-// fillPage is the page with what its blocks should have, and its pictures.
+// fillPage returns the page with its blocks filled, and its pictures.
 func fillPage(page string) ([]filled, error) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -99,7 +99,7 @@ func fillPage(page string) ([]filled, error) {
 		if pic != nil {
 			pictures = append(pictures, *pic)
 		}
-		if b.kind != "picture" { // what Markdown has its own lines for
+		if b.kind != "picture" { // pictures have no lines of their own in Markdown
 			inner = append(append([]string{""}, inner...), "")
 		}
 		out = append(append(out, inner...), blockEnds)
@@ -108,13 +108,13 @@ func fillPage(page string) ([]filled, error) {
 	return append([]filled{{page, []byte(strings.Join(out, "\n"))}}, pictures...), nil
 }
 
-// figures are what a block shows, as its first comment says.
+// figures describe what a block shows; they come from its first comment.
 type figures struct {
 	kind, picture                      string
 	files, modes, variants, columnList []string
 }
 
-// parseFigures is nil of lines that begin no block.
+// parseFigures returns nil for a line that begins no block.
 func parseFigures(line string) (*figures, error) {
 	body, ok := strings.CutPrefix(line, blockBegins)
 	body, closed := strings.CutSuffix(body, " -->")
@@ -153,13 +153,13 @@ func parseFigures(line string) (*figures, error) {
 	return b, nil
 }
 
-// A source is a report that a block is made of.
+// A source is a report that a block shows.
 type source struct {
 	file string
 	*Report
 }
 
-// fill is what stands in the block, line by line, and the picture that it shows.
+// fill returns the lines of the block, and its picture.
 func (b *figures) fill(dir string) (lines []string, picture *filled, err error) {
 	var from []source
 	names, err := expand(dir, b.files)
@@ -205,7 +205,7 @@ func (b *figures) fill(dir string) (lines []string, picture *filled, err error) 
 	return lines, picture, nil
 }
 
-// expand replaces names with a star by the files that there are, in the suites' order.
+// expand replaces names with a star by the existing files, in the order of the suites.
 func expand(dir string, names []string) (files []string, err error) {
 	for _, name := range names {
 		if !strings.Contains(name, "*") {
@@ -228,7 +228,7 @@ func expand(dir string, names []string) (files []string, err error) {
 	return files, nil
 }
 
-// table has a row for each row of the reports.
+// table returns a table with a row for each row of the reports.
 func (b *figures) table(from []source) ([]string, error) {
 	var all []Row
 	for _, s := range from {
@@ -278,8 +278,8 @@ func (b *figures) table(from []source) ([]string, error) {
 	return lines, nil
 }
 
-// medians has a row for each suite, variant and mode, and a column for each device and
-// build. The mode is named where it is another than fused.
+// medians returns a table with a row for each suite, variant and mode, and a column for each
+// device and build. It names the mode unless it is fused.
 func medians(from []source) []string {
 	type key struct{ suite, variant string }
 	var keys []key
@@ -318,13 +318,14 @@ func medians(from []source) []string {
 	return lines
 }
 
-// originWidth is of lines in documents.
+// originWidth is the width of lines in documents.
 const originWidth = 150
 
-// maxLinks is how many files are linked to one by one.
+// maxLinks is the most files that get a link each.
 const maxLinks = 4
 
-// origins say from which files the figures are, and where and when these were measured.
+// origins returns lines that say from which files the figures are, and where and when they were
+// measured.
 func origins(from []source) (lines []string) {
 	var machines []string
 	files := map[string][]string{}

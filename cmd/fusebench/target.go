@@ -12,9 +12,9 @@ import (
 	"github.com/millrace-go/millrace/internal/sniff"
 )
 
-// targets are the devices to run on: those asked for, or every one present.
-// One that was asked for and is missing is an error; one that is only missing
-// is told of on stderr. MILLRACE_REQUIRE names devices that must be present.
+// targets returns the devices to run on: the requested ones, or all that are present. A requested
+// device that is missing is an error. Other missing devices are reported on stderr.
+// MILLRACE_REQUIRE names devices that must be present.
 func targets(c *config, io streams) ([]string, error) {
 	if err := c.usePlans(); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func targets(c *config, io streams) ([]string, error) {
 	return names, nil
 }
 
-// usePlans has all devices use the bundle that was asked for.
+// usePlans makes all devices use the requested bundle.
 func (c *config) usePlans() error {
 	if c.plans == "" {
 		return nil
@@ -70,8 +70,8 @@ func present(name string) error {
 	return d.Close()
 }
 
-// A bench is one device opened for one mode, with its own copies of the inputs:
-// counters, plans and memory of the modes stay apart.
+// A bench is one device opened for one mode, with its own copies of the inputs. Counters, plans
+// and memory of the modes are therefore separate.
 type bench struct {
 	mode string
 	dev  *millrace.Device
@@ -91,7 +91,7 @@ func openBench(c *config, device, mode string) (*bench, error) {
 	return &bench{mode: mode, dev: dev, held: map[*array]*millrace.Tensor{}}, nil
 }
 
-// inputs are a problem's, on the device.
+// inputs returns a problem's inputs on the device.
 func (b *bench) inputs(p *problem) ([]*millrace.Tensor, error) {
 	var xs []*millrace.Tensor
 	for _, a := range p.inputs {
@@ -108,8 +108,8 @@ func (b *bench) inputs(p *problem) ([]*millrace.Tensor, error) {
 	return xs, nil
 }
 
-// plain is a tensor of n elements for plain copies: a part of an input that is
-// large enough, or of memory of its own.
+// plain returns a tensor of n elements for plain copies: a part of a large enough input, or new
+// memory.
 func (b *bench) plain(n int, dt dtype) (*millrace.Tensor, error) {
 	from := b.flat
 	for _, x := range b.held {
@@ -130,8 +130,7 @@ func (b *bench) plain(n int, dt dtype) (*millrace.Tensor, error) {
 	return from.Reshape(-1).Slice(millrace.R(0, n)), nil
 }
 
-// once times one run: the program on the inputs, inside a scope, until the
-// result is in memory.
+// once times one run: the program on the inputs, inside a scope, until the result is in memory.
 func (b *bench) once(run program, inputs []*millrace.Tensor) (time.Duration, error) {
 	xs := make([]*millrace.Tensor, len(inputs))
 	start := time.Now()

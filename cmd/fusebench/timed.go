@@ -14,15 +14,15 @@ type timed struct {
 	problem    *problem
 	contestant *contestant
 	row        Row
-	firstWork  time.Duration // first run without compiling
+	firstWork  time.Duration // first run, without compiling
 
 	counting bool         // set when warm-up is over
 	hot      counts       // sums over the timed runs
-	hotRuns  int64        // how many those are
+	hotRuns  int64        // how many runs these are
 	pairs    [][2]float64 // of the tuned mode: seconds, and those by the default variants
 }
 
-// counts are the counters fusebench reports.
+// counts are the counters that fusebench reports.
 type counts struct {
 	launches, tier0, read, written int64
 	explorations, compiles, allocs int64
@@ -48,8 +48,8 @@ func (c counts) plus(after, before counts) counts {
 	return c
 }
 
-// newTimed makes the first run, keeps how long it took and how far the result
-// is from the oracle. Where that fails the row says why.
+// newTimed makes the first run, and keeps how long it took and how far the result is from the
+// oracle. If the run fails, the row has the reason.
 func newTimed(c *config, s Suite, device, variant string, b *bench, p *problem) *timed {
 	t := &timed{bench: b, problem: p, row: emptyRow()}
 	t.row.Suite, t.row.Device, t.row.Variant, t.row.Mode = s.Name(), device, variant, b.mode
@@ -71,10 +71,10 @@ func newTimed(c *config, s Suite, device, variant string, b *bench, p *problem) 
 	return t
 }
 
-// pair times a program of the tuned mode and the same by the default variants, on
-// the same device: in other memory the same code may take another time. Each is
-// timed in the second of two runs, since the first finds threads asleep and caches
-// full of what ran before, and each goes first in every other pair.
+// pair times a program in the tuned mode and with the default variants, on the same device,
+// because the same code may take another time in other memory. Each is timed in the second of two
+// runs: the first one finds threads asleep and caches full of other data. Each of the two goes
+// first in every other pair.
 func (t *timed) pair(xs []*millrace.Tensor) (time.Duration, error) {
 	var took [2]time.Duration // tuned, by default
 	first := len(t.pairs) % 2
@@ -92,8 +92,8 @@ func (t *timed) pair(xs []*millrace.Tensor) (time.Duration, error) {
 	return took[0], nil
 }
 
-// forced is hotRun, by the default variants where that is asked for. What those do
-// is not counted.
+// forced is hotRun, with the default variants if byDefault is set. Runs with default variants are
+// not counted.
 func (t *timed) forced(byDefault bool, xs []*millrace.Tensor) (time.Duration, error) {
 	if !byDefault {
 		return t.hotRun(xs)
@@ -129,7 +129,7 @@ func (t *timed) first(xs []*millrace.Tensor) error {
 	})
 }
 
-// hotRun is once with an eye on the counters.
+// hotRun is once, and adds the counters.
 func (t *timed) hotRun(xs []*millrace.Tensor) (time.Duration, error) {
 	t.bench.dev.ResetPeak()
 	before := t.bench.dev.Stats()
@@ -138,7 +138,7 @@ func (t *timed) hotRun(xs []*millrace.Tensor) (time.Duration, error) {
 		after := t.bench.dev.Stats()
 		t.hotRuns++
 		t.hot = t.hot.plus(countsOf(after), countsOf(before))
-		// Inputs of other variants are live too: they are none of this one's.
+		// Inputs of other variants are live too, but do not count for this one.
 		grown := after.Runtime.PeakBytes - before.Runtime.AllocBytes
 		t.row.PeakBytes = max(t.row.PeakBytes, int64(t.problem.inputBytes())+grown)
 	}
@@ -163,7 +163,7 @@ func (t *timed) finish(c *config, bs *bases) {
 	}
 }
 
-// tierName says which tier the timed runs ran on.
+// tierName returns the tier that the timed runs used.
 func tierName(device string, hot counts) string {
 	switch {
 	case device != "cpu":

@@ -14,11 +14,11 @@ import (
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// tinyVariants are graphs of scalars, and files of seven.
+// tinyVariants are two graphs of scalars, and saving and loading files of seven scalars.
 var tinyVariants = list{"tiny", "small", "save", "load"}
 
-// The ways to run a graph: op by op, as a Recording, bound, and bound in loops of RunN. The
-// mode of files is eager. A plain Go function is always there.
+// The ways to run a graph: op by op, as a Recording, bound, and bound in loops of RunN. The mode
+// of files is eager. A plain Go function always runs too.
 const (
 	eager    = "eager"
 	recorded = "recorded"
@@ -29,7 +29,7 @@ const (
 
 var tinyHows = list{eager, recorded, bound, looped}
 
-// loopLength is how many runs are in a loop of the mode looped.
+// loopLength is the number of runs in a loop of the mode looped.
 const loopLength = 1000
 
 func setupTiny() ([]cli.Flag, action) {
@@ -54,8 +54,8 @@ func setupTiny() ([]cli.Flag, action) {
 	}
 }
 
-// timeTiny times all variants on the CPU: elsewhere a launch alone takes longer than any of
-// them.
+// timeTiny times all variants on the CPU. On other devices a single launch takes longer than any
+// of them.
 func timeTiny(c *config, how list, io streams) error {
 	if err := c.usePlans(); err != nil {
 		return err
@@ -78,10 +78,10 @@ func timeTiny(c *config, how list, io streams) error {
 	return report.failed()
 }
 
-// scalarRun is one way to run a graph, or to save or load, while it is timed.
+// scalarRun is one way to run a graph, to save or to load, while it is timed.
 type scalarRun struct {
 	once       func() error
-	many       int // that once does
+	many       int // runs per call of once
 	dev        *millrace.Device
 	contestant *contestant
 	row        Row
@@ -141,7 +141,7 @@ func tinyRows(c *config, variant string, how list, budget time.Duration, show *p
 	return rows, nil
 }
 
-// sample runs it for about batchTime, and returns what a run takes.
+// sample runs it for about batchTime, and returns the time of a run.
 func (r *scalarRun) sample() (time.Duration, error) {
 	for {
 		before := r.stats()
@@ -188,7 +188,7 @@ func (r *scalarRun) finish(base *scalarRun) {
 	f.VsGo, f.VsGoLo, f.VsGoHi = number(e.Mid), number(e.Lo), number(e.Hi)
 	beyond := make([]float64, len(own))
 	for i := range own {
-		beyond[i] = (own[i] - 1.5*others[i]) * 1e6 // of picoseconds, in ns
+		beyond[i] = (own[i] - 1.5*others[i]) * 1e6 // picoseconds become ns
 	}
 	f.BeyondNS = number(paired.Median(beyond))
 	f.NS = number(paired.Median(k.times) * 1e6)
@@ -208,8 +208,8 @@ func (r *scalarRun) finish(base *scalarRun) {
 	}
 }
 
-// allocs are the Go heap allocations of a run, the least of some counts: what the process
-// does in the background is no run's.
+// allocs returns the Go heap allocations of a run. It takes the least of several counts, because
+// the process also allocates in the background.
 func (r *scalarRun) allocs() float64 {
 	const n = 200
 	least := math.Inf(1)

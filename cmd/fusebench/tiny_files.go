@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// writeOver opens a file, writes it from its beginning, and closes it: all of it, as files of
-// seven values are of one size. To cut it to nothing first takes file systems a hundred times
-// as long.
+// writeOver opens a file, overwrites it from its beginning, and closes it. All files of seven
+// values have the same size, so nothing of the old file remains. Truncating the file first would
+// take file systems a hundred times as long.
 func writeOver(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -25,7 +25,7 @@ func writeOver(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// readWhole opens a file, reads as many bytes, and closes it.
+// readWhole opens a file, reads len(data) bytes, and closes it.
 func readWhole(path string, data []byte) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -35,7 +35,7 @@ func readWhole(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// tinyValues are those of the graph tiny, from a to g.
+// tinyValues are the values of the graph tiny, from a to g.
 func tinyValues(a, b *millrace.Tensor) []*millrace.Tensor {
 	c := a.Add(b)
 	d := a.Mul(b).Add(b.PowInt(3))
@@ -44,8 +44,8 @@ func tinyValues(a, b *millrace.Tensor) []*millrace.Tensor {
 	return []*millrace.Tensor{a, b, c, d, e, f, f.DivScalar(2)}
 }
 
-// fileRuns save or load seven values as raw bytes, a file each time: from tensors, to new
-// tensors or to the arguments of what is bound, and in plain Go.
+// fileRuns save or load seven values as raw bytes, one file each time. They save from tensors,
+// load into new tensors or into the arguments of a bound recording, and do the same in plain Go.
 func fileRuns(dev *millrace.Device, variant string) (runs []*scalarRun, done func(), err error) {
 	dir, err := os.MkdirTemp("", "fusebench-tiny")
 	if err != nil {

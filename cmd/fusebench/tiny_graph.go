@@ -12,23 +12,23 @@ import (
 type graph struct {
 	about string
 	a, b  float64
-	// forward is the graph as ops.
+	// forward computes the graph by ops.
 	forward func(a, b *millrace.Tensor) *millrace.Tensor
-	// plain computes the result and its derivatives, as somebody writes it who has only
-	// this graph: into memory, and from there.
+	// plain computes the result and its derivatives as a programmer would write it who needs only
+	// this graph, from memory and into memory.
 	plain func(at *point)
 }
 
-// point is what a graph is given, and what it makes of that.
+// point has a graph's inputs, its result and its derivatives.
 type point struct{ a, b, g, da, db float64 }
 
-// graphs are those that BurTorch is timed with.
+// graphs are the graphs that BurTorch is timed with.
 var graphs = map[string]graph{
 	"tiny":  {"10 nodes", -41, 2, tinyGraph, tinyPlain},
 	"small": {"micrograd's example, 32 nodes", -4, 2, smallGraph, smallPlain},
 }
 
-// c = a+b, d = a*b + b^3, e = c-d, f = e^2, g = f/2.
+// tinyGraph is c = a+b, d = a*b + b^3, e = c-d, f = e^2, g = f/2.
 func tinyGraph(a, b *millrace.Tensor) *millrace.Tensor {
 	c := a.Add(b)
 	d := a.Mul(b).Add(b.PowInt(3))
@@ -44,13 +44,13 @@ func tinyPlain(at *point) {
 	e := c - d
 	f := e * e
 	at.g = f / 2
-	de := e // of f/2: 2e/2
+	de := e // derivative of f/2: 2e/2
 	dd := -de
 	at.da = de + float64(dd*b)
 	at.db = de + float64(dd*a) + float64(dd*3*b2)
 }
 
-// smallGraph is what the README of micrograd computes.
+// smallGraph is the example in micrograd's README.
 func smallGraph(a, b *millrace.Tensor) *millrace.Tensor {
 	c := a.Add(b)
 	d := a.Mul(b).Add(b.PowInt(3))
@@ -80,7 +80,7 @@ func smallPlain(at *point) {
 	at.g = f/2 + q
 	df := 0.5 - q/f
 	de := 2 * e * df
-	dd := -de * 4 // of d2
+	dd := -de * 4 // derivative by d2
 	da, db := -de, 0.0
 	if diff > 0 {
 		da, db = da+de, db-de
@@ -101,7 +101,7 @@ func (g *graph) recording() *millrace.Recording {
 	})
 }
 
-// both gives the result, and the derivatives with respect to a and b.
+// both returns the result, and the derivatives with respect to a and b.
 func (g *graph) both(a, b *millrace.Tensor) ([]*millrace.Tensor, error) {
 	a, b = autodiff.Watch(a), autodiff.Watch(b)
 	defer a.Release()
@@ -114,16 +114,16 @@ func (g *graph) both(a, b *millrace.Tensor) ([]*millrace.Tensor, error) {
 	return append([]*millrace.Tensor{autodiff.Detach(y)}, d...), nil
 }
 
-// plainLoop is how many times the plain function runs in a row.
+// plainLoop is how many times the plain function runs in one sample loop.
 const plainLoop = 64
 
-// ways are those to run the graph, after the plain one. All give the same.
+// ways returns the ways to run the graph, after the plain one. All give the same results.
 func (g *graph) ways(dev *millrace.Device, how list) (runs []*scalarRun, done func(), err error) {
 	at := &point{a: g.a, b: g.b}
 	g.plain(at)
 	want := []float64{at.g, at.da, at.db}
 	runs = append(runs, &scalarRun{many: plainLoop, row: Row{Mode: plain}, once: func() error {
-		for range plainLoop { // what calls it is not to be timed
+		for range plainLoop { // a loop, so that the call of once is hardly timed
 			g.plain(at)
 		}
 		return nil

@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// drill is what the flags of train ask for.
+// drill has the values of train's own flags.
 type drill struct {
 	how   list // eager, recorded, bound
-	steps int  // whose losses are compared with those in float64
+	steps int  // their losses are compared with those in float64
 	small bool
 }
 
@@ -42,7 +42,7 @@ func setupTrain() ([]cli.Flag, action) {
 	}
 }
 
-// timeTrain times every step on every device, one after another: their memory is large.
+// timeTrain times every step on every device, one after another, because each needs much memory.
 func timeTrain(c *config, d *drill, io streams) error {
 	devices, err := targets(c, io)
 	if err != nil {
@@ -73,7 +73,7 @@ func timeTrain(c *config, d *drill, io streams) error {
 	return report.failed()
 }
 
-// exactLosses are those of the first steps in float64, on the CPU.
+// exactLosses returns the losses of the first steps in float64, on the CPU.
 func exactLosses(c *config, d *drill, variant string, show *progress) ([]float64, error) {
 	if d.steps == 0 {
 		return nil, nil
@@ -96,13 +96,13 @@ func exactLosses(c *config, d *drill, variant string, show *progress) ([]float64
 	return lossesOf(l, d.steps)
 }
 
-// trained is one way to run a step while it is timed.
+// trained is one way to run a step, while it is timed.
 type trained struct {
 	bench      *bench
 	learner    *learner
 	row        Row
 	contestant *contestant
-	steps      int // a sample
+	steps      int // per sample
 	soaks      bool
 	counting   bool
 	hot        counts
@@ -195,14 +195,15 @@ func newTrained(c *config, d *drill, device, variant, mode, how string, exact []
 	return t
 }
 
-// A kernel of a few elements is worth compiling when it has run some hundred times: so many
-// steps, or for so long, a sample runs before it is timed, or that would happen later.
+// A kernel of a few elements is compiled only after some hundred runs. A sample therefore runs so
+// many steps, or for so long, before it is timed; otherwise the compile would happen while it is
+// timed.
 const (
 	soakSteps = 600
 	soakTime  = 300 * time.Millisecond
 )
 
-// sample runs steps for about batchTime, waits for the last one, and returns what one takes.
+// sample runs steps for about batchTime, waits for the last one, and returns the time of one.
 func (t *trained) sample() (time.Duration, error) {
 	dev := t.bench.dev
 	for start, n := time.Now(), 0; t.soaks && !t.counting && n < soakSteps && time.Since(start) < soakTime; n++ {
@@ -235,7 +236,7 @@ func (t *trained) sample() (time.Duration, error) {
 	}
 }
 
-// step runs one, and waits for its loss.
+// step runs one step and waits for its loss.
 func (t *trained) step() error {
 	loss, err := t.learner.one()
 	if err == nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/millrace-go/millrace/optim"
 )
 
-// lesson is a training step to be timed: a model and what it is given. Sizes are those of
-// the seeds' tables and of programs that others time; small ones are for tests.
+// lesson is a training step to be timed: a model and its data. Sizes are those of the seeds'
+// tables and of programs that other projects time; small ones are for tests.
 type lesson struct {
 	about string
-	sized bool // its name goes on with sizes: makemore-64x1
+	sized bool // its name ends with sizes: makemore-64x1
 	learn func(l *learner, sizes []int, small bool) error
 }
 
@@ -35,7 +35,7 @@ var lessons = map[string]lesson{
 var lessonNames = []string{"softmax", "mlp", "makemore-4x1", "makemore-64x1", "makemore-1024x1", "makemore-4x64", "makemore-64x64", "makemore-1024x64",
 	"gpt-1", "gpt-64", "resnet20", "gru", "nanogpt"}
 
-// lessonOf takes a variant's name apart.
+// lessonOf parses a variant's name.
 func lessonOf(variant string) (l lesson, sizes []int, err error) {
 	name, rest, _ := strings.Cut(variant, "-")
 	l, known := lessons[name]
@@ -65,8 +65,8 @@ type learner struct {
 	how  string
 	r    *rand.Rand
 
-	step   func(in []*millrace.Tensor) (*millrace.Tensor, error) // loss
-	inputs [][]*millrace.Tensor                                  // of steps, one after another
+	step   func(in []*millrace.Tensor) (*millrace.Tensor, error) // returns the loss
+	inputs [][]*millrace.Tensor                                  // of consecutive steps
 	close  func()
 	next   int
 }
@@ -83,19 +83,20 @@ func newLearner(variant string, dev *millrace.Device, dt millrace.DType, how str
 	return s, nil
 }
 
-// one runs a step, and gives its loss, which is not waited for.
+// one runs a step and returns its loss without waiting for it.
 func (l *learner) one() (*millrace.Tensor, error) {
 	in := l.inputs[l.next%len(l.inputs)]
 	l.next++
 	return l.step(in)
 }
 
-// options of a model's parts. First values are drawn in float32 whatever the dtype is.
+// options returns the options of a model's parts. Initial values are drawn in float32, whatever
+// the dtype is.
 func (l *learner) options() []nn.Option {
 	return []nn.Option{nn.On(l.dev), nn.DType(millrace.Float32), nn.Seed(1)}
 }
 
-// params are a model's, in the learner's dtype.
+// params returns a model's parameters, in the learner's dtype.
 func (l *learner) params(model any) []nn.Named {
 	ps := nn.Params(model)
 	for _, p := range ps {
@@ -106,7 +107,7 @@ func (l *learner) params(model any) []nn.Named {
 	return ps
 }
 
-// train makes the step of a model.
+// train makes the training step of a model.
 func (l *learner) train(opt *optim.Optimizer, loss func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor, more ...optim.StepOption) {
 	if l.how == recorded {
 		more = append(more, optim.Record())
@@ -120,7 +121,7 @@ func (l *learner) train(opt *optim.Optimizer, loss func(c *nn.Ctx, in []*millrac
 	l.close = step.Close
 }
 
-// bind has steps be bound ones, whose inputs are written into their arguments.
+// bind binds the steps. The inputs of each step are written into the bound arguments.
 func (l *learner) bind(step *optim.Step) {
 	var b *optim.BoundStep
 	writes := map[*millrace.Tensor]func(i int) error{}
@@ -160,7 +161,8 @@ func (l *learner) bind(step *optim.Step) {
 	}
 }
 
-// writer writes a tensor's elements, which are read once, into an input.
+// writer returns a function that writes a tensor's elements into an input. The elements are read
+// once.
 func writer(b *optim.BoundStep, x *millrace.Tensor) (write func(i int) error, err error) {
 	switch x.DType() {
 	case millrace.Int32:
@@ -174,26 +176,26 @@ func writer(b *optim.BoundStep, x *millrace.Tensor) (write func(i int) error, er
 	return func(i int) error { return optim.SetInput(b, i, v...) }, err
 }
 
-// done lets go of a loss that nobody else has.
+// done releases a loss that no other handle has.
 func (l *learner) done(loss *millrace.Tensor) {
 	if l.how != bound {
 		loss.Release()
 	}
 }
 
-// floats are normal numbers, the same on each device and in each dtype as far as that has
-// them.
+// floats are normally distributed numbers, the same on each device, and in each dtype as far as
+// it can hold them.
 func (l *learner) floats(scale float64, shape ...int) *millrace.Tensor {
 	v := make([]float32, product(shape))
 	for i := range v {
 		v[i] = float32(float64(l.r.NormFloat64() * scale))
 	}
 	x := millrace.FromSliceOn(l.dev, v, shape...)
-	defer x.Release() // peaks are not to hold it
+	defer x.Release() // must not count in peaks
 	return held(x.Cast(l.dt))
 }
 
-// ints are numbers below n.
+// ints are whole numbers below n.
 func (l *learner) ints(n int, shape ...int) *millrace.Tensor {
 	v := make([]int32, product(shape))
 	for i := range v {
@@ -210,7 +212,7 @@ func product(shape []int) int {
 	return n
 }
 
-// held is t, in memory; its error comes with the first step.
+// held returns t after computing it. The first step returns its error.
 func held(t *millrace.Tensor) *millrace.Tensor {
 	_ = t.Eval()
 	return t
@@ -287,7 +289,7 @@ func learnMLP(l *learner, _ []int, small bool) error {
 	return nil
 }
 
-// batches are steps' worth of symbols and what is to be told of them.
+// batches makes the inputs of 16 steps: symbols and the classes to predict.
 func (l *learner) batches(symbols, classes int, x, y []int) {
 	for range 16 {
 		l.inputs = append(l.inputs, []*millrace.Tensor{l.ints(symbols, x...), l.ints(classes, y...)})
@@ -365,7 +367,7 @@ func learnGRU(l *learner, _ []int, small bool) error {
 	return nil
 }
 
-// lossesOf are those of the first n steps.
+// lossesOf returns the losses of the first n steps.
 func lossesOf(l *learner, n int) ([]float64, error) {
 	var losses []float64
 	for range n {
@@ -397,7 +399,7 @@ func itemOf(t *millrace.Tensor) (float64, error) {
 	return float64(v), err
 }
 
-// hows are the ways to run a step, the last of which is for small models.
+// hows are the ways to run a step. The last one is for small models.
 var hows = list{eager, recorded, bound}
 
 func checkLessons(names list) error {

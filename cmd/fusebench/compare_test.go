@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// reportFile writes a report as -format json does.
+// reportFile writes a report in the form of -format json.
 func reportFile(t *testing.T, r *Report) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.json")
@@ -18,7 +18,7 @@ func reportFile(t *testing.T, r *Report) string {
 	return path
 }
 
-// scaled is a report with one row of so many runs around a time in ms.
+// scaled returns a report with one row of the given number of runs around a time in ms.
 func scaled(variant string, runs int, ms float64) *Report {
 	r := emptyRow()
 	r.Suite, r.Device, r.Variant, r.Mode, r.Shape, r.DType = "gelu", "cpu", variant, fused, []int{8}, "float32"

@@ -15,11 +15,11 @@ import (
 	"github.com/millrace-go/millrace/internal/lint"
 )
 
-// root of the repository, from here.
+// root is the root of the repository, relative to this folder.
 const root = "../.."
 
-// TestDocuments: what documents give fusebench to do, it has: commands, flags, and what
-// those of variants, modes, devices and formats are set to.
+// TestDocuments checks that fusebench has everything that documents call: commands, flags, and
+// the values of flags for variants, modes, devices and formats.
 func TestDocuments(t *testing.T) {
 	pages, err := lint.Pages(root)
 	if err != nil || pages["README.md"] == "" {
@@ -43,7 +43,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// fusebenchArgs are what fusebench is called with, built or by go run, or by make.
+// fusebenchArgs returns the arguments of a call of fusebench: built, by go run, or by make.
 func fusebenchArgs(args []string) ([]string, bool) {
 	switch {
 	case strings.HasPrefix(path.Base(args[0]), "fusebench"):
@@ -60,15 +60,15 @@ func fusebenchArgs(args []string) ([]string, bool) {
 	return nil, false
 }
 
-// anyWord is a word of usage that stands for others: SUITE, FILE, [DIR].
+// anyWord matches a placeholder in a usage line: SUITE, FILE, [DIR].
 var anyWord = regexp.MustCompile(`^[\[.]|^[A-Z]+[A-Z|.]*`)
 
-// misused are the commands, flags and values that there are not.
+// misused returns the commands, flags and values that do not exist.
 func misused(args []string) (bad []string) {
 	c := newCommand(streams{io.Discard, io.Discard})
 	for len(args) > 0 && args[0] != "" && !strings.HasPrefix(args[0], "-") && len(c.Commands) > 0 {
 		name := args[0]
-		if anyWord.MatchString(name) { // any of them
+		if anyWord.MatchString(name) { // any command
 			name = c.Commands[0].Name
 		}
 		sub := c.Command(name)
@@ -111,7 +111,7 @@ func flagNamed(c *cli.Command, name string) cli.Flag {
 	return nil
 }
 
-// wrongValue knows the values of flags that take names.
+// wrongValue returns an error for a value that is not among a flag's names.
 func wrongValue(c *cli.Command, flag, value string) (bad []string) {
 	known := map[string][]string{"modes": {fused, unfused, tuned}, "format": formats(), "how": hows, "tier": {"0", "1", "auto"}}[flag]
 	if s, err := suiteNamed(suites, []string{c.Name}); err == nil && flag == "variants" {
@@ -121,7 +121,7 @@ func wrongValue(c *cli.Command, flag, value string) (bad []string) {
 	switch {
 	case c.Name == "train" && flag == "variants":
 		known = lessonNames
-	case flag == "device" && c.Name == "start": // which may have options, and commas in them
+	case flag == "device" && c.Name == "start": // a device may have options, and commas in them
 		for d := range strings.FieldsSeq(value) {
 			bad = append(bad, wrongDevice(d)...)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// TestBadFlagValues gives every flag of every command values that it cannot have: the
-// command ends with an error that names the flag or the value, and has timed nothing.
+// TestBadFlagValues gives every flag of every command bad values. The command must end with an
+// error that names the flag or the value, before it times anything.
 func TestBadFlagValues(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// fusebench runs the command and returns its exit code and what it wrote.
+// fusebench runs the command and returns its exit code and its output.
 func fusebench(args ...string) (code int, out, errs string) {
 	var o, e bytes.Buffer
 	code = run(args, streams{&o, &e})
@@ -98,8 +98,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestFlags: flags have one dash or two, and stand before or behind operands, with
-// their values behind them or behind =.
+// TestFlags checks that flags may have one dash or two and be before or after operands, and that
+// their values may follow a space or =.
 func TestFlags(t *testing.T) {
 	for _, args := range []string{
 		"explain gelu -device cpu -variants erf -shape 4,4 -tier 0", "explain -device=cpu gelu --variants erf --shape=4,4 -tier=0",
@@ -130,8 +130,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestGelu runs the whole command on a small tensor and holds what does not
-// depend on the machine: kernels, bytes, errors, and that hot runs are hot.
+// TestGelu runs the whole command on a small tensor. It checks what does not depend on the
+// machine: kernels, bytes, errors, and that hot runs are hot.
 func TestGelu(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
 	code, out, errs := fusebench("gelu", "-device", "cpu", "-shape", "4,8,64", "-runs", "3", "-warmup", "2", "-tier", "0", "-format", "json", "-o", file)
@@ -171,8 +171,8 @@ func TestGelu(t *testing.T) {
 	}
 }
 
-// TestTuned: the tuned mode is compared with the default one, and explain shows
-// what it was chosen from.
+// TestTuned checks that the tuned mode is compared with the default one, and that explain shows
+// the timed choices.
 func TestTuned(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
 	code, out, errs := fusebench("matmul", "-device", "cpu", "-modes", "fused,tuned", "-variants", "128", "-threads", "2", "-warmup", "1", "-runs", "3", "-format", "json", "-o", file)
@@ -214,7 +214,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestNothingTimed: a report without figures is written, and is a failure.
+// TestNothingTimed checks that a report without figures is written and counts as a failure.
 func TestNothingTimed(t *testing.T) {
 	code, out, errs := fusebench("gelu", "-device", "ref:memory=1", "-shape", "8,64")
 	if code != exitFailed || !strings.Contains(out, "out of memory") || !strings.Contains(errs, "nothing could be timed") {
@@ -222,8 +222,8 @@ func TestNothingTimed(t *testing.T) {
 	}
 }
 
-// TestExplain wants what readers look for: the segment, the plan, the kernel
-// and what it runs as.
+// TestExplain checks the output of explain: the segment, the plan, the kernel and the tier that
+// runs it.
 func TestExplain(t *testing.T) {
 	code, out, errs := fusebench("explain", "gelu", "-device", "cpu", "-variants", "custom", "-shape", "8,64", "-tier", "0")
 	if code != 0 || errs != "" {
@@ -236,7 +236,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainCompiled wants the C where a compiler works.
+// TestExplainCompiled checks that explain shows the C code if a compiler works.
 func TestExplainCompiled(t *testing.T) {
 	if state, what := compiler(); state != "present" {
 		t.Skip("C compiler:", what)

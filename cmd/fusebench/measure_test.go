@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A fakeClock moves only when a contestant runs.
+// A fakeClock advances only when a contestant runs.
 type fakeClock struct{ at time.Time }
 
 func (f *fakeClock) now() time.Time { return f.at }
@@ -89,7 +89,7 @@ func TestInterleaveStopsWithOnlyBase(t *testing.T) {
 	}
 }
 
-// TestInterleaveRetires: a base contestant stops with those it runs for.
+// TestInterleaveRetires checks that a base contestant retires with its users.
 func TestInterleaveRetires(t *testing.T) {
 	var f fakeClock
 	costly, cheap := f.takes("costly", 10*time.Second), f.takes("cheap", time.Second)

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// TestOpenBLAS: what times are compared with computes the same.
+// TestOpenBLAS checks that OpenBLAS computes the same product as the engine.
 func TestOpenBLAS(t *testing.T) {
 	for _, dt := range []millrace.DType{millrace.Float32, millrace.Float64} {
 		as := arraysOf(dt)

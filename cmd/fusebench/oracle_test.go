@@ -10,7 +10,8 @@ import (
 
 func arraysOf(dt millrace.DType) *arrays { return newArrays(dtype{dt}) }
 
-// TestOracleSample: what is too costly is checked in part, ends included.
+// TestOracleSample checks that only a sample of a costly problem is checked, with the first and
+// the last unit.
 func TestOracleSample(t *testing.T) {
 	o := &oracle{units: 1000, size: 2, cost: oracleCost / 10, unit: func(u int, out []float64) { out[0], out[1] = float64(u), float64(-u) }}
 	if n := o.checked(); n != 10 || o.at(0) != 0 || o.at(9) != 999 {
@@ -36,7 +37,8 @@ func TestOracleSample(t *testing.T) {
 	}
 }
 
-// TestOracleKept: what is small is computed once, the same as what is not.
+// TestOracleKept checks that small results are computed once, and are the same as results that
+// are not kept.
 func TestOracleKept(t *testing.T) {
 	calls := 0
 	o := &oracle{units: 1, size: 1, cost: 1, unit: func(_ int, out []float64) { calls++; out[0] = 1 }}
@@ -54,7 +56,7 @@ func TestOracleKept(t *testing.T) {
 	}
 }
 
-// TestFurthest: infinities are equal to themselves only.
+// TestFurthest checks that an infinity equals only itself.
 func TestFurthest(t *testing.T) {
 	inf := math.Inf(1)
 	if got := furthest([]float32{1, float32(inf)}, []float64{1, inf}); got != 0 {
@@ -65,7 +67,7 @@ func TestFurthest(t *testing.T) {
 	}
 }
 
-// TestConvOracle against the definition, element by element.
+// TestConvOracle compares with the definition, element by element.
 func TestConvOracle(t *testing.T) {
 	as := arraysOf(millrace.Float64)
 	p, err := convSuite{}.Problem("3x3", shape{2, 3, 5, 6}, as)
@@ -99,8 +101,8 @@ func TestConvOracle(t *testing.T) {
 	}
 }
 
-// TestArrays: variants that ask for the same input share it, and it is the same
-// every time.
+// TestArrays checks that variants with the same input share it, and that it is the same every
+// time.
 func TestArrays(t *testing.T) {
 	a, b := arraysOf(millrace.Float32), arraysOf(millrace.Float64)
 	x, y := a.normal("x", 2, 3, 4), a.normal("y", 2, 3, 4)
@@ -115,7 +117,7 @@ func TestArrays(t *testing.T) {
 	}
 }
 
-// TestHostMemory: every byte is read once and copied, by however many threads.
+// TestHostMemory checks that every byte is read and copied once, for any number of threads.
 func TestHostMemory(t *testing.T) {
 	const n = smallCopy + 200
 	var sums []uint64

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestPicture draws beside the result, and says where.
+// TestPicture checks that the picture is drawn besides the result, and that its path is printed.
 func TestPicture(t *testing.T) {
 	for _, end := range []string{".svg", ".html"} {
 		file := filepath.Join(t.TempDir(), "p"+end)
@@ -40,12 +40,13 @@ func TestPicture(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "none", "p.svg")
 	code, out, errs := fusebench("gelu", "-shape", "4,64", "-device", "cpu:compile=off", "-runs", "1", "-warmup", "0", "-budget", "1s", "-picture", file)
-	if code != exitUsage || !strings.Contains(errs, "no such file") || out != "" { // found before anything is timed
+	if code != exitUsage || !strings.Contains(errs, "no such file") || out != "" { // this error is found before anything is timed
 		t.Errorf("a picture that cannot be written: exit %d: %s", code, errs)
 	}
 }
 
-// TestSVG: bars end where their times are, and what cannot be drawn is an error.
+// TestSVG checks that bars end at their times, and that a report that cannot be drawn is an
+// error.
 func TestSVG(t *testing.T) {
 	draw := func(r *Report) ([]byte, error) {
 		var b bytes.Buffer
@@ -82,7 +83,7 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-// TestHelpNames: help says which suites and variants there are.
+// TestHelpNames checks that help lists the suites and variants.
 func TestHelpNames(t *testing.T) {
 	_, out, _ := fusebench("help")
 	for _, s := range suites {

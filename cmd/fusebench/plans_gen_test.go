@@ -32,7 +32,7 @@ func bundleFile(t *testing.T, entries ...plancache.Entry) string {
 
 func noteEntry(text string) plancache.Entry { return plancache.Entry{Kind: cpu.KindKernel, Key: text} }
 
-// filesIn are the files of a directory.
+// filesIn returns the files of a directory.
 func filesIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	list, err := os.ReadDir(dir)
@@ -50,8 +50,8 @@ func filesIn(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// ends are the first and the last lines of a text: what is between is the
-// printer's, which has goldens of its own.
+// ends returns the first and the last lines of a text. The lines between them come from the
+// printer, which has its own golden files.
 func ends(text string, first, last int) string {
 	lines := strings.SplitAfter(text, "\n")
 	if len(lines) <= first+last {
@@ -60,7 +60,7 @@ func ends(text string, first, last int) string {
 	return strings.Join(lines[:first], "") + "…\n" + strings.Join(lines[len(lines)-last:], "")
 }
 
-// formHash is of numbers that change with every operation that is added.
+// formHash matches the numbers that change with every new operation.
 var formHash = regexp.MustCompile(`Form:   "[0-9a-f]{16}"`)
 
 // TestPlansGenGolden compares two packages with testdata; -update rewrites it.
@@ -104,11 +104,11 @@ func TestPlansGenGolden(t *testing.T) {
 	}
 }
 
-// scaleNote is of a kernel that multiplies by a scalar.
+// scaleNote is the note of a kernel that multiplies by a scalar.
 const scaleNote = "device=cpu\ncc/cc/cc\nin 0 : float32\nout 1 : float32\nscalar 0 : float32\n%0 = load 0 : float32\n%1 = scalar 0 : float32\n%2 = mul %0 %1 : float32\nstore 1 %2\n"
 
-// TestPlansGenAgain: the same bundle gives the same files, however its entries
-// came; what an earlier run left is removed, what others wrote is not.
+// TestPlansGenAgain checks that the same bundle gives the same files, in any order of its
+// entries. Files of an earlier run are removed, and other files stay.
 func TestPlansGenAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "shipped")
 	wide := noteEntry(strings.ReplaceAll(scaleNote, "float32", "float64"))
@@ -141,7 +141,8 @@ func TestPlansGenAgain(t *testing.T) {
 	}
 }
 
-// TestPlansGenLeft: what cannot be in the package is told, with the reason.
+// TestPlansGenLeft checks that entries that cannot be in the package are reported, with the
+// reason.
 func TestPlansGenLeft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "p")
 	bundle := bundleFile(t, noteEntry(scaleNote), noteEntry("device=cpu\ncc/cc/cc\nno kernel"),
@@ -168,7 +169,8 @@ func TestPlansGenLeft(t *testing.T) {
 	}
 }
 
-// TestPlansGenOfCache: what a run left in a cache is enough, for the kernels too.
+// TestPlansGenOfCache checks that the contents of a cache are enough for a package, with its
+// kernels.
 func TestPlansGenOfCache(t *testing.T) {
 	bundle, dir := filepath.Join(t.TempDir(), "b"), filepath.Join(t.TempDir(), "p")
 	if code, _, errs := fusebench("plans", "export", "-o", bundle, plansCache(t)); code != 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestPlansShaders: shaders are listed and shown as text; one that its key does not
-// print is damaged, one of another version's printer foreign.
+// TestPlansShaders checks that shaders are listed and shown as text. A shader that does not match
+// its key is damaged, and one from another version's printer is foreign.
 func TestPlansShaders(t *testing.T) {
 	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = neg %0 : float32\nstore 1 %1\n")
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// A shipped is a program of this module that records its plans with -record, and
-// its package that generated files are put into. They are laid over the source
-// tree for the compiler only: others may be reading it.
+// A shipped is a program of this module that records its plans with -record, together with its
+// package for generated files. The generated files are laid over the source tree only for the
+// compiler, because other processes may be reading the tree.
 type shipped struct {
 	t       *testing.T
 	program string // import path below the module
@@ -34,8 +34,8 @@ func newShipped(t *testing.T, program string) *shipped {
 
 func (s *shipped) path(name string) string { return filepath.Join(s.dir, name) }
 
-// overlay writes a file that has the compiler see other files in the program's
-// package, and none of those that somebody generated there. It returns the flag.
+// overlay writes a file that makes the compiler see other files in the program's package, and
+// none of those that were generated there before. It returns the flag for the compiler.
 func (s *shipped) overlay(files map[string]string) string {
 	s.t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", "..", s.program, "plans"))
@@ -64,7 +64,7 @@ func (s *shipped) overlay(files map[string]string) string {
 	return "-overlay=" + file
 }
 
-// plain builds the program without what is generated.
+// plain builds the program without generated files.
 func (s *shipped) plain() {
 	s.t.Helper()
 	s.goCommand(nil, "build", s.overlay(nil), "-o", s.path("plain"), "./"+s.program)
@@ -81,8 +81,8 @@ func (s *shipped) goCommand(env []string, args ...string) {
 	}
 }
 
-// run runs a built program with nothing cached and no compiler to be found, and
-// reads the JSON it prints.
+// run runs a built program with an empty cache and without a compiler, and reads the JSON that it
+// prints.
 func (s *shipped) run(to any, name string, args ...string) {
 	s.t.Helper()
 	cmd := exec.Command(s.path(name), args...)
@@ -100,8 +100,7 @@ func (s *shipped) run(to any, name string, args ...string) {
 	}
 }
 
-// generate makes the package of a bundle and returns the flag that lays it over
-// the module.
+// generate makes the package of a bundle, and returns the flag that lays it over the module.
 func (s *shipped) generate(bundle string, flags ...string) (overlay string) {
 	s.t.Helper()
 	pkg := s.path("generated")
@@ -117,8 +116,8 @@ func (s *shipped) generate(bundle string, flags ...string) (overlay string) {
 	return s.overlay(files)
 }
 
-// wantPrepared checks that nothing was looked for or compiled, and tuned neither
-// in a run of less than the eight times after which launches are.
+// wantPrepared checks that nothing was explored or compiled. It also checks that nothing was
+// tuned in a run of fewer than eight segments; after eight, launches may be tuned.
 func wantPrepared(t *testing.T, s *millrace.Stats) {
 	t.Helper()
 	if s.Explorations+s.Searches+s.Runtime.Compiles+s.Runtime.CompileFails != 0 || s.Segments < 8 && s.Tunings != 0 {
@@ -130,8 +129,7 @@ func wantPrepared(t *testing.T, s *millrace.Stats) {
 	}
 }
 
-// wantKernels checks that all kernels that were not compiled into the engine
-// came with the program.
+// wantKernels checks that all kernels that are not in the engine came with the program.
 func wantKernels(t *testing.T, s *millrace.Stats) {
 	t.Helper()
 	if s.Runtime.Shipped == 0 || s.Runtime.Tier0 != 0 {
@@ -146,10 +144,9 @@ type shipReport struct {
 	Start, Stats          millrace.Stats
 }
 
-// TestShippedExample builds the example with its plans and kernels in it: where
-// it runs nothing is explored, tuned or compiled, all kernels are the program's
-// own, and the results are the same to the bit. Built without cgo it has the
-// plans all the same.
+// TestShippedExample builds the example with its plans and kernels. Where it runs, nothing is
+// explored, tuned or compiled, all kernels are the program's own, and the results are the same to
+// the bit. Built without cgo, it still has the plans.
 func TestShippedExample(t *testing.T) {
 	s := newShipped(t, "examples/shipped")
 	target := "./" + s.program
@@ -167,7 +164,7 @@ func TestShippedExample(t *testing.T) {
 	wantPrepared(t, &prepared.Stats)
 	s.goCommand([]string{"CGO_ENABLED=0"}, "build", overlay, "-o", s.path("nocgo"), target)
 	s.run(&plans, "nocgo", "-json")
-	// Where the recording had time to tune, that was of the engine with C.
+	// If the recording had time to tune, it tuned the engine with C.
 	tuned := len(listed(t, "-kinds", "tuning", s.path("plans.bundle")))
 	for _, stats := range []*millrace.Stats{&plans.Start, &plans.Stats} {
 		if int(stats.Cache.Foreign) <= tuned {
@@ -190,9 +187,8 @@ func TestShippedExample(t *testing.T) {
 	}
 }
 
-// TestShippedRandom builds random programs' plans and kernels into the program
-// that runs them, and compares what it gives with the oracle to the bit, with
-// and without the interpreter's help.
+// TestShippedRandom builds the plans and kernels of random programs into the program that runs
+// them. It compares the results with the oracle to the bit, with and without the interpreter.
 func TestShippedRandom(t *testing.T) {
 	if testing.Short() || !builtWithCgo {
 		t.Skip("it is about compiled kernels, and the compiler takes its time")
@@ -214,8 +210,8 @@ func TestShippedRandom(t *testing.T) {
 	}
 }
 
-// TestShippedChain: the first run of a chain of 40 operations on 1,000 elements
-// waits for nothing, and gives the bits it gives without a package.
+// TestShippedChain checks that the first run of a chain of 40 operations on 1,000 elements waits
+// for nothing and gives the same bits as without a package.
 func TestShippedChain(t *testing.T) {
 	s := newShipped(t, "internal/shiprun")
 	var plain, prepared shipReport

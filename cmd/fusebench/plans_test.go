@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// plansCache makes a cache that holds the plans of a GELU and of a softmax.
+// plansCache makes a cache with the plans of a GELU and of a softmax.
 func plansCache(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,7 +37,7 @@ func plansCache(t *testing.T) string {
 	return dir
 }
 
-// listed is what plans list says, read from its JSON.
+// listed returns the rows of plans list, from its JSON.
 func listed(t *testing.T, args ...string) []planRow {
 	t.Helper()
 	code, out, errs := fusebench(append([]string{"plans", "list", "-format", "json"}, args...)...)
@@ -51,7 +51,7 @@ func listed(t *testing.T, args ...string) []planRow {
 	return rows
 }
 
-// TestPlansList: both formats tell of every plan, and of a file that is none.
+// TestPlansList checks that both formats list every plan, and a file that is no entry.
 func TestPlansList(t *testing.T) {
 	dir := plansCache(t)
 	rows := listed(t, "-kinds", "plan", dir)
@@ -62,7 +62,7 @@ func TestPlansList(t *testing.T) {
 		}
 		ops[r.Ops] = true
 	}
-	if len(rows) != 2 || !ops[5] { // the ones are one of them
+	if len(rows) != 2 || !ops[5] { // one of the operations makes the ones
 		t.Errorf("%+v", rows)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "v1", "plan-0"), []byte("no plan"), 0o600); err != nil {
@@ -78,14 +78,14 @@ func TestPlansList(t *testing.T) {
 	if rows := listed(t, "-kinds", "object", dir); len(rows) != 0 {
 		t.Errorf("objects: %+v", rows)
 	}
-	for _, r := range listed(t, "-kinds", "kernel", dir) { // none where kernels cannot be compiled
+	for _, r := range listed(t, "-kinds", "kernel", dir) { // none if kernels cannot be compiled
 		if r.Kind != "kernel" || r.Device != "cpu" || r.Bytes == 0 || r.State != "ok" {
 			t.Errorf("%+v", r)
 		}
 	}
 }
 
-// TestPlansShow: an entry's text is what it was made for, its segment and plan.
+// TestPlansShow checks that an entry's text has its scope, its segment and its plan.
 func TestPlansShow(t *testing.T) {
 	dir := plansCache(t)
 	file := filepath.Join(t.TempDir(), "out.txt")
@@ -145,7 +145,7 @@ func TestPlansUsage(t *testing.T) {
 	}
 }
 
-// exported is a bundle of a cache, in a file.
+// exported returns a bundle of a cache, in a file.
 func exported(t *testing.T, dir string, args ...string) (file string, data []byte) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "app.plans")
@@ -159,7 +159,7 @@ func exported(t *testing.T, dir string, args ...string) (file string, data []byt
 	return file, data
 }
 
-// rewritten is a bundle with other keys, in a file.
+// rewritten returns a bundle with other keys, in a file.
 func rewritten(t *testing.T, data []byte, edit func(key string) string) string {
 	t.Helper()
 	b, err := plancache.ReadBundle(data)
@@ -182,8 +182,8 @@ func rewritten(t *testing.T, data []byte, edit func(key string) string) string {
 	return file
 }
 
-// TestPlansExport: what is exported of a cache is what the cache lists, and a
-// device that uses it explores nothing.
+// TestPlansExport checks that the export of a cache has the entries that the cache lists, and
+// that a device that uses it explores nothing.
 func TestPlansExport(t *testing.T) {
 	dir := plansCache(t)
 	file, data := exported(t, dir)
@@ -231,8 +231,8 @@ func TestPlansExport(t *testing.T) {
 	}
 }
 
-// TestPlansVerify: what is sound passes, and each thing that may be wrong is
-// listed and fails.
+// TestPlansVerify checks that valid entries pass, and that each kind of defect is listed and
+// fails.
 func TestPlansVerify(t *testing.T) {
 	dir := plansCache(t)
 	file, data := exported(t, dir)
@@ -256,7 +256,7 @@ func TestPlansVerify(t *testing.T) {
 		}
 	}
 	old := rewritten(t, data, func(key string) string { return strings.Replace(key, "fusion=", "fusion=0", 1) })
-	other := rewritten(t, data, func(key string) string { // what its first op means stands behind the end of its segment
+	other := rewritten(t, data, func(key string) string { // the meaning of the first op comes after the segment's end
 		if at := strings.Index(key, "\n") + 1 + 6; strings.HasPrefix(key, "fusion=") {
 			key = key[:at] + string(key[at]^1) + key[at+1:]
 		}
@@ -298,8 +298,8 @@ func cacheWith(t *testing.T, dir, kind, key, value string) {
 	}
 }
 
-// TestPlansPrune: what is of no use goes, what was not used for long if asked to,
-// and the rest stays.
+// TestPlansPrune checks that useless entries are removed, and on request those that were not used
+// for long; the others stay.
 func TestPlansPrune(t *testing.T) {
 	dir := plansCache(t)
 	good := listed(t, dir)

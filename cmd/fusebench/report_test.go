@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// sample is a report with every kind of row: measured, without its unfused
-// counterpart, failed.
+// sample returns a report with every kind of row: measured, without an unfused counterpart, and
+// failed.
 func sample() *Report {
 	copied := &contestant{name: "memcpy", rounds: []int{0, 1, 2}, times: []float64{0.010, 0.011, 0.010}}
 	quick := &contestant{rounds: []int{0, 1, 2}, times: []float64{0.015, 0.0165, 0.014}}
@@ -48,8 +48,8 @@ func sample() *Report {
 	}
 }
 
-// products is a report of contractions and of a reduction: figures that not
-// every suite has, and several shapes.
+// products returns a report of contractions and of a reduction, with figures that only some
+// suites have, and several shapes.
 func products() *Report {
 	times := func(name string, ms ...float64) *contestant {
 		c := &contestant{name: name}
@@ -85,8 +85,8 @@ func products() *Report {
 	}
 }
 
-// TestGolden compares each format with testdata; -update rewrites them. The
-// JSON file is the contract with those who read it.
+// TestGolden compares each format with testdata; -update rewrites it. The JSON file is a contract
+// with programs that read it.
 func TestGolden(t *testing.T) {
 	for _, format := range formats() {
 		golden(t, sample(), "report", format)
@@ -121,8 +121,8 @@ func golden(t *testing.T, r *Report, name, format string) {
 	})
 }
 
-// TestOptionalFields: figures that a row does not have are not in its JSON, and
-// those of the contract are by their names.
+// TestOptionalFields checks that figures that a row does not have are not in its JSON, and that
+// the contract's figures have their names.
 func TestOptionalFields(t *testing.T) {
 	fields := func(r Row) map[string]any {
 		data, err := json.Marshal(r)
@@ -155,14 +155,14 @@ func TestOptionalFields(t *testing.T) {
 	}
 }
 
-// platform hides the two lines that name this machine's.
+// platform hides the two lines that name this machine's platform.
 func platform(b []byte) []byte {
 	lines := strings.SplitAfter(string(b), "\n")
 	lines[0], lines[1] = "goos: any\n", "goarch: any\n"
 	return []byte(strings.Join(lines, ""))
 }
 
-// TestContract holds the names that the issue of fusebench's users fixed.
+// TestContract checks the names that the issue of fusebench's users fixed.
 func TestContract(t *testing.T) {
 	var buf bytes.Buffer
 	if err := writeJSON(&buf, sample()); err != nil {
@@ -200,8 +200,8 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestCSVColumns: the columns are exactly the JSON names, but for the objects that
-// some suites have of their own, and the times of all runs.
+// TestCSVColumns checks that the columns are exactly the JSON names, except the objects that only
+// some suites have, and the times of all runs.
 func TestCSVColumns(t *testing.T) {
 	var want []string
 	typ := reflect.TypeFor[Row]()
@@ -248,8 +248,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestReadBack: what was not measured is absent in a report that is read back, and what
-// was measured has the digits that the file has.
+// TestReadBack checks that in a report that is read back, figures that were not measured are
+// absent, and the others have the file's digits.
 func TestReadBack(t *testing.T) {
 	for _, r := range []*Report{sample(), products()} {
 		file := filepath.Join(t.TempDir(), "r.json")
@@ -272,7 +272,7 @@ func TestReadBack(t *testing.T) {
 	}
 }
 
-// TestWhereFrom: a report says how it was taken.
+// TestWhereFrom checks that a report says how it was measured.
 func TestWhereFrom(t *testing.T) {
 	code, out, errs := fusebench("gelu", "-shape", "4,64", "-device", "cpu:compile=off", "-runs", "1", "-warmup", "0", "-budget", "1s",
 		"-format", "json", "-note", "beside a test")

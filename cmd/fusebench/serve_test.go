@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// TestServe holds what does not depend on the machine: every number of goroutines
-// has its row, responses are right, and some requests were given up.
+// TestServe checks what does not depend on the machine: every number of goroutines has its row,
+// responses are right, and some requests were cancelled.
 func TestServe(t *testing.T) {
 	for _, device := range []string{"ref", "cpu"} {
 		t.Run(device, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeFindsWrong: a response that differs in one element is an error.
+// TestServeFindsWrong checks that a response that differs in one element is an error.
 func TestServeFindsWrong(t *testing.T) {
 	c := &config{dtype: dtype{millrace.Float32}, shape: shape{6, 10, 4}, variants: list{"batch-2"}, tier: "0", cache: "off"}
 	offers, err := offersOf(c, newArrays(c.dtype))
@@ -76,7 +76,7 @@ func TestServeFindsWrong(t *testing.T) {
 	}
 }
 
-// TestServeReader: a reader reads beside its neighbours, and both end.
+// TestServeReader checks that a reader reads beside its neighbours, and that both end.
 func TestServeReader(t *testing.T) {
 	c := &config{dtype: dtype{millrace.Float32}, cache: "off"}
 	b, err := openBench(c, "cpu", fused)

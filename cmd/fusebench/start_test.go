@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// asFusebench makes the test binary be fusebench: start times processes of the
-// program that it is.
+// asFusebench makes the test binary run as fusebench, because start times processes of its own
+// program.
 const asFusebench = "FUSEBENCH_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestStart holds what does not depend on the machine: with a warm cache or a
-// bundle nothing is explored and nothing compiled, with an empty one something is.
+// TestStart checks what does not depend on the machine: nothing is explored or compiled with a
+// warm cache or a bundle, and something is with an empty cache.
 func TestStart(t *testing.T) {
 	t.Setenv(asFusebench, "1")
 	file := filepath.Join(t.TempDir(), "r.json")

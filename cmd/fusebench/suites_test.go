@@ -8,7 +8,7 @@ import (
 	_ "github.com/millrace-go/millrace/internal/refdev" // slow, but it has every operation
 )
 
-// small are sizes that the interpreter of the reference device runs at once.
+// small has sizes that the interpreter of the reference device runs quickly.
 var small = map[string][]string{
 	"gelu":      {"-shape", "3,5,16"},
 	"softmax":   {"-shape", "3,5,16"},
@@ -20,8 +20,8 @@ var small = map[string][]string{
 	"conv":      {"-shape", "2,3,5,6"},
 }
 
-// TestSuites runs every suite's command whole and holds what does not depend on
-// the machine.
+// TestSuites runs the whole command of every suite, and checks what does not depend on the
+// machine.
 func TestSuites(t *testing.T) {
 	for _, s := range suites {
 		for _, device := range []string{"ref", "cpu"} {
@@ -34,7 +34,7 @@ func TestSuites(t *testing.T) {
 				}
 				for _, row := range readReport(t, file).Rows {
 					checkRow(t, row)
-					if device == "ref" { // whose pool rounds no sizes up
+					if device == "ref" { // its pool rounds no sizes up
 						checkPeak(t, row)
 					}
 				}
@@ -61,8 +61,8 @@ func checkRow(t *testing.T, row Row) {
 	}
 }
 
-// checkPeak: rows and layers that fuse need no memory between inputs and
-// result, and a network needs one tensor, however deep it is.
+// checkPeak checks that rows and layers that fuse need no memory besides inputs and result, and
+// that a network needs one more tensor, however deep it is.
 func checkPeak(t *testing.T, row Row) {
 	t.Helper()
 	limits := map[string]int64{

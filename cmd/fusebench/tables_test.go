@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace/internal/lint"
 )
 
-// TestTables: blocks of documents are what their data gives.
+// TestTables checks that the blocks of documents match their data.
 func TestTables(t *testing.T) {
 	pages, err := lint.Pages(root)
 	if err != nil {
@@ -37,8 +37,8 @@ var (
 	measured = regexp.MustCompile(`(?i)\d[\d.,]* ?(ns|µs|ms|s|seconds|GB/s|gflops|GFLOP/s|TFLOP/s|MB|×|times)( |\.|,|$)`)
 )
 
-// TestFiguresAreInFiles: README.md and the index of the figures have none by hand, but in
-// paragraphs and items of lists that name the command and the date.
+// TestFiguresAreInFiles checks that README.md and the index of the figures have no figures typed
+// by hand, except in paragraphs and list items that name the command and the date.
 func TestFiguresAreInFiles(t *testing.T) {
 	for _, page := range []string{"README.md", "docs/benchmarks.md"} {
 		text, err := os.ReadFile(filepath.Join(root, page))
@@ -54,7 +54,7 @@ func TestFiguresAreInFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range pages {
-		if !strings.HasPrefix(name, "docs/benchmarks/") || name == "docs/benchmarks/peers.md" { // which programs of its own write
+		if !strings.HasPrefix(name, "docs/benchmarks/") || name == "docs/benchmarks/peers.md" { // other programs write that page
 			continue
 		}
 		table := strings.Contains(inBlocks.ReplaceAllString(text, ""), "\n|---")
@@ -85,8 +85,8 @@ func byHand(text string) (found []string) {
 	return found
 }
 
-// TestData: every report below docs/benchmarks/data says where it is from, was taken hot,
-// in ten rounds at least, and is in some page.
+// TestData checks every report below docs/benchmarks/data: it says where it is from, it was
+// measured hot in at least ten rounds, and a page shows it.
 func TestData(t *testing.T) {
 	pages, err := lint.Pages(root)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Every way to run a graph gives what plain Go gives, and a bound one allocates nothing.
+// TestTiny checks that every way to run a graph gives the same as plain Go, and that a bound one
+// allocates nothing.
 func TestTiny(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
 	code, out, errs := fusebench("tiny", "-tier", "auto", "-runs", "2", "-warmup", "1", "-format", "json", "-o", file)

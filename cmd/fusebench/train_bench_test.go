@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// BenchmarkEager is a step of the small GPT on one text, called each time: what its ops cost
-// to record, to differentiate and to plan.
+// BenchmarkEager times an eager step of the small GPT on one text: the cost of recording,
+// differentiating and planning its ops.
 func BenchmarkEager(b *testing.B) {
 	o, err := millrace.ParseOptions("cpu:cache=off,threads=1")
 	if err != nil {
@@ -48,8 +48,8 @@ func BenchmarkEager(b *testing.B) {
 	b.ReportMetric(float64(dev.Stats().Ops-before)/float64(n), "ops/op")
 }
 
-// BenchmarkReport is what Options.Report costs a training of 100 steps of the small GPT at
-// batch 64: blocks of steps with and without it take turns.
+// BenchmarkReport measures the cost of Options.Report for a training of 100 steps of the small
+// GPT at batch 64. Blocks of steps with and without it alternate.
 func BenchmarkReport(b *testing.B) {
 	for _, how := range []string{eager, recorded} {
 		b.Run(how, func(b *testing.B) {
@@ -84,7 +84,7 @@ func BenchmarkReport(b *testing.B) {
 			}
 			var ratios []float64
 			for b.Loop() {
-				first := len(ratios) % 2 // in turns
+				first := len(ratios) % 2 // alternate
 				took := [2]time.Duration{}
 				took[first] = block(learners[first])
 				took[1-first] = block(learners[1-first])

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Every step runs eagerly, recorded and bound, gives the same loss, close to float64's, and is hot
-// when it is timed.
+// TestTrain checks that every step runs eagerly, recorded and bound, gives the same loss, which
+// is close to float64's, and is hot when it is timed.
 func TestTrain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
 	code, out, errs := fusebench("train", "-device", "cpu", "-tier", "0", "-small", "-runs", "2", "-warmup", "3", "-steps", "3", "-how", "eager,recorded,bound",

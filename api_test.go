@@ -10,8 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/api.txt")
 
-// The public API is what go doc prints, and changes on purpose only: run the
-// test with -update and review the difference.
+// TestAPI compares the public API, as go doc prints it, with a golden file. After a deliberate
+// change, run it with -update and review the difference.
 func TestAPI(t *testing.T) {
 	tool, err := exec.LookPath("go")
 	if err != nil {

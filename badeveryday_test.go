@@ -10,15 +10,15 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// badCall is a call whose result carries an error: of the op, with the cause.
+// badCall is a call whose result carries an error with this op and this cause.
 type badCall struct {
 	op    string
 	call  func() (*tensor, int)
 	cause error
 }
 
-// checkBad holds results of bad calls to the name, the cause and the line of the call in
-// the caller's file, and what is computed from them to the same error.
+// checkBad checks that results of bad calls carry the name, the cause and the line of the call in
+// the caller's file, and that ops on them carry the same error.
 func checkBad(t *testing.T, calls []badCall) {
 	t.Helper()
 	for _, c := range calls {
@@ -38,9 +38,9 @@ func checkBad(t *testing.T, calls []badCall) {
 	}
 }
 
-// checkHandsOn calls ops with an operand that carries an error, with one that was
-// released and with none: their results carry the error, and name the line of the
-// call where it is the first to find it.
+// checkHandsOn calls ops with an operand that carries an error, with a released one and with nil.
+// The results must carry the error. If the call is the first to find the error, it must name the
+// call's line.
 func checkHandsOn(t *testing.T, ops map[string]func(x *tensor) *tensor) {
 	t.Helper()
 	bad := millrace.Ones(millrace.Float32, 3).Reshape(2)
@@ -133,7 +133,7 @@ func TestBadOrder(t *testing.T) {
 	f, v, i := millrace.Ones(f32, 2, 3), millrace.Ones(f32, 3), millrace.Ones(i32, 3)
 	mask := f.GtScalar(0)
 	holes := millrace.FromSlice([]float32{1, float32(math.NaN())})
-	late := f.Take(i.MulScalar(7), 0) // is known to be an error when it is computed
+	late := f.Take(i.MulScalar(7), 0) // the error is only known when the result is computed
 	first := func(a, _ *tensor) *tensor { return a }
 	third := func(_, _, c *tensor) *tensor { return c }
 	checkBad(t, []badCall{

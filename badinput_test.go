@@ -15,7 +15,7 @@ import (
 
 type tensor = millrace.Tensor
 
-// line is the line it is called from.
+// line returns the line that it is called from.
 func line() int {
 	_, _, n, _ := runtime.Caller(1)
 	return n
@@ -45,8 +45,8 @@ func wantError(t *testing.T, name string, err, cause error, line int) {
 	}
 }
 
-// Bad ops give a tensor that carries the error with the line of the call;
-// nothing panics, and Shape, DType and String are defined.
+// TestBadOps checks that bad ops return a tensor that carries the error with the line of the
+// call. Nothing panics, and Shape, DType and String are defined.
 func TestBadOps(t *testing.T) {
 	f := millrace.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
 	g := millrace.FromSlice([]float32{1, 2, 3, 4}, 4)
@@ -168,7 +168,7 @@ func TestBadOps(t *testing.T) {
 		if n := r.Rank(); n != len(r.Shape()) || r.Dim(n) != 0 || r.Dim(-1-n) != 0 {
 			t.Errorf("%s: shape %v, rank %d", c.name, r.Shape(), n)
 		}
-		// What is computed from it carries the same error, whatever it is.
+		// Every op on the result carries the same error.
 		for _, next := range []*tensor{r.Add(f), f.Mul(r), r.Exp().AddScalar(0.5).Sum(), r.Reshape(7, -1).T().Slice(millrace.At(3)), r.Cast(millrace.Bool).And(b), millrace.Where(b, r, i), r.PowInt(3), r.Squeeze(4)} {
 			var a, b *millrace.OpError
 			if !errors.As(next.Err(), &a) || !errors.As(r.Err(), &b) || a.Caller != b.Caller || a.Op != b.Op {
@@ -196,7 +196,8 @@ func sameError(a, b error) bool {
 	return errors.As(a, &x) && errors.As(b, &y) && x.Op == y.Op && x.Caller == y.Caller
 }
 
-// Reading with the wrong type or size is an error of the reader's line.
+// TestBadReads checks that reading with the wrong type or size is an error with the reader's
+// line.
 func TestBadReads(t *testing.T) {
 	f := millrace.FromSlice([]float32{1, 2, 3})
 	huge := millrace.Zeros(millrace.Float32).Expand(1<<29, 1<<29)
@@ -229,8 +230,8 @@ func TestBadReads(t *testing.T) {
 	new(tensor).Release()
 }
 
-// Sizes that the machine does not have are errors when they run, not before,
-// and not the end of the program.
+// TestLargerThanMemory checks that sizes beyond the machine's memory are errors when they run,
+// not before, and do not end the program.
 func TestLargerThanMemory(t *testing.T) {
 	dev := openCPU(t, "cpu:memory=64MiB")
 	big := millrace.ZerosOn(dev, millrace.Float64, 1<<20, 1<<20).AddScalar(1)
@@ -247,8 +248,8 @@ func TestLargerThanMemory(t *testing.T) {
 	wantError(t, "fromslice", over.Err(), millrace.ErrOutOfMemory, line()-1)
 }
 
-// Use after Release names the line of the use, and in its text the line of the
-// Release.
+// TestUseAfterRelease checks that use after Release is an error with the line of the use, whose
+// text has the line of the Release.
 func TestUseAfterRelease(t *testing.T) {
 	x := millrace.FromSlice([]float32{1, 2, 3})
 	y := x.Exp()
@@ -270,7 +271,7 @@ func TestUseAfterRelease(t *testing.T) {
 	if x.DType() != millrace.Float32 || x.Len() != 3 {
 		t.Errorf("released tensor is %v%v", x.DType(), x.Shape())
 	}
-	x.Release() // twice is harmless
+	x.Release() // releasing twice is harmless
 	if v, err := millrace.Values[float32](y); err != nil || len(v) != 3 {
 		t.Errorf("what was computed before: %v, %v", v, err)
 	}
@@ -304,8 +305,8 @@ func TestUseAfterScope(t *testing.T) {
 	}
 }
 
-// What is made on a scope that has ended would be of no scope: it is an error that
-// names the line at which the scope was opened, and the stream is told of it.
+// TestMakeOnEndedScope checks that making a tensor on an ended scope is an error. It names the
+// line that opened the scope, and the stream reports it.
 func TestMakeOnEndedScope(t *testing.T) {
 	dev := openCPU(t, "cpu")
 	var sc *millrace.Scope
@@ -340,7 +341,8 @@ func TestMakeOnEndedScope(t *testing.T) {
 	}
 }
 
-// A nil operand is told as one, and as nothing that the device lacks.
+// TestNilOperandSaysSo checks that the error of a nil operand says so, and does not blame the
+// device.
 func TestNilOperandSaysSo(t *testing.T) {
 	x := millrace.FromSlice([]float32{1, 2, 3})
 	for name, r := range map[string]*tensor{
@@ -383,7 +385,8 @@ func TestUseAfterClose(t *testing.T) {
 	y.Release()
 }
 
-// Tensors of two devices do not mix; To brings them together.
+// TestForeignDevice checks that tensors of two devices do not mix, and that To brings them
+// together.
 func TestForeignDevice(t *testing.T) {
 	a, b := openCPU(t, "cpu"), openCPU(t, "cpu:tier=0")
 	x, y := millrace.FromSliceOn(a, []float32{1, 2}), millrace.FromSliceOn(b, []float32{10, 20})
@@ -397,7 +400,7 @@ func TestForeignDevice(t *testing.T) {
 	}
 }
 
-// The stream tells of an error that nobody saw, once.
+// TestUnseenErrors checks that the stream reports an error that was not read, once.
 func TestUnseenErrors(t *testing.T) {
 	dev := openCPU(t, "cpu")
 	s := dev.NewStream()
@@ -440,7 +443,8 @@ func openCPU(t testing.TB, spec string) *millrace.Device {
 	return d
 }
 
-// A scope without a function is an error, and not the end of the program.
+// TestScopeOfNothing checks that a scope without a function is an error, and does not end the
+// program.
 func TestScopeOfNothing(t *testing.T) {
 	d, err := millrace.Default()
 	if err != nil {
@@ -455,7 +459,7 @@ func TestScopeOfNothing(t *testing.T) {
 	}
 }
 
-// TestTwoOfOneDevice: an error of two devices of one name says that they are two.
+// TestTwoOfOneDevice checks that the error for two devices of one name says that they are two.
 func TestTwoOfOneDevice(t *testing.T) {
 	d, err := millrace.Open("cpu:compile=off")
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Bad calls of reductions, contractions, movement and windows: the error has
-// the cause, the name that was called, the operands' shapes and the caller's
-// line.
+// TestBadRowsAndMoves makes bad calls of reductions, contractions, movement and windows. The
+// error must have the cause, the name of the called function, the operands' shapes and the
+// caller's line.
 func TestBadRowsAndMoves(t *testing.T) {
 	f32, i32 := millrace.Float32, millrace.Int32
 	f := millrace.Ones(f32, 2, 3)
@@ -284,8 +284,8 @@ func wantOnes(x *tensor) error {
 	return err
 }
 
-// withError is what every method makes of a tensor that carries an error, as
-// any of its operands.
+// withError returns the results of every method with a tensor that carries an error as one of its
+// operands.
 func withError(x, f, i *tensor) map[string]*tensor {
 	top, order := x.TopK(1, 0)
 	return map[string]*tensor{
@@ -305,13 +305,14 @@ func withError(x, f, i *tensor) map[string]*tensor {
 	}
 }
 
-// Methods of nil tensors, of the zero Tensor and of released ones are errors.
+// TestRowsAndMovesOfNoTensor checks that methods of nil tensors, of the zero Tensor and of
+// released tensors are errors.
 func TestRowsAndMovesOfNoTensor(t *testing.T) {
 	f, i := millrace.Ones(millrace.Float32, 2, 2), millrace.Zeros(millrace.Int32, 2, 2)
 	for _, x := range []*tensor{nil, new(tensor)} {
 		for name, r := range withError(x, f, i) {
 			if x == nil && (name == "weight" || name == "bias" || name == "rmsnorm" || name == "mask of softmax") {
-				continue // no weight is none given
+				continue // a nil weight is valid
 			}
 			if err := r.Err(); err == nil || !strings.Contains(err.Error(), "ensor") || !strings.Contains(err.Error(), "badrows_test.go") {
 				t.Errorf("%s: %v", name, err)
@@ -338,7 +339,7 @@ func TestRowsAndMovesOfNoTensor(t *testing.T) {
 			t.Errorf("%s of a released tensor: %v", name, err)
 		}
 	}
-	// The stream hears of it, whatever else is wrong with the op.
+	// The stream reports the error, even if the op has other errors too.
 	d, err := millrace.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -353,9 +354,8 @@ func TestRowsAndMovesOfNoTensor(t *testing.T) {
 	}
 }
 
-// A tensor of nothing may have dimensions whose product, without the empty one,
-// no memory holds: what reduces the empty one away is an error then, and so is
-// what multiplies them.
+// TestReducedFromNothing: an empty tensor may have dimensions whose product, without the empty
+// one, exceeds any memory. Ops that reduce or multiply the empty dimension away are then errors.
 func TestReducedFromNothing(t *testing.T) {
 	const m, n = 1 << (strconv.IntSize - 24), 1 << 21
 	x := millrace.Zeros(millrace.Float64, m, n, 0)

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// A run of a bound recording takes no memory.
+// TestBoundAllocs checks that a run of a bound recording allocates nothing.
 func TestBoundAllocs(t *testing.T) {
 	r := newTrainer(t)
 	must(t, r.b.Run())

@@ -39,7 +39,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// step is a training step: w -= rate * (w*x - y), which gives the squared error.
+// stepOf records a training step, w -= rate * (w*x - y), which returns the squared error.
 func stepOf(w *millrace.Tensor) *millrace.Recording {
 	return millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 		x, y, rate := in[0], in[1], in[2]
@@ -71,7 +71,7 @@ func newTrainer(t testing.TB) *trainer {
 	return r
 }
 
-// next is what a step does.
+// next computes in Go what one step computes.
 func (r *trainer) next(rate float64) (w, loss []float64) {
 	x, y := []float64{1, -1, 2}, []float64{4, 5, 6}
 	for i := range r.was {
@@ -89,8 +89,8 @@ func (r *trainer) check(t testing.TB, rate float64) {
 	floats(t, r.b.Results()[0], loss...)
 }
 
-// What a bound recording sets is updated in place, and what differs between runs is written
-// into its arguments. Binding does nothing that is seen.
+// TestBind checks that a bound recording updates the tensors that it sets in place, and that new
+// values can be written into its arguments. Binding itself has no visible effect.
 func TestBind(t *testing.T) {
 	r := newTrainer(t)
 	floats(t, r.w, r.was...)
@@ -119,7 +119,7 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// Whoever got hold of a value keeps it, whatever runs come.
+// TestBoundValuesOfOthers checks that other handles of a value keep it, whatever runs follow.
 func TestBoundValuesOfOthers(t *testing.T) {
 	r := newTrainer(t)
 	must(t, r.b.Run())
@@ -128,9 +128,9 @@ func TestBoundValuesOfOthers(t *testing.T) {
 	loss.Set(r.b.Results()[0]) // another handle of the value
 	was, err := millrace.Values[float64](loss)
 	must(t, err)
-	view := r.w.Reshape(3, 1)  // of the memory
-	twice := r.w.Add(r.w)      // still to be computed
-	other := r.dev.NewStream() // and on another stream
+	view := r.w.Reshape(3, 1)  // of the same memory
+	twice := r.w.Add(r.w)      // not computed yet
+	other := r.dev.NewStream() // another stream
 	alias := r.w.To(other).AddScalar(1)
 	for range 3 {
 		must(t, r.b.Run())
@@ -140,7 +140,8 @@ func TestBoundValuesOfOthers(t *testing.T) {
 	floats(t, view, w...)
 	floats(t, twice, 2*w[0], 2*w[1], 2*w[2])
 	floats(t, alias, w[0]+1, w[1]+1, w[2]+1)
-	// A tensor that the recording sets may be set by others, and released results are made anew.
+	// The program may set a tensor that the recording sets, and may release results, which the
+	// next run makes again.
 	r.w.Set(millrace.FromSliceOn(r.dev, []float64{7, 8, 9}, 3))
 	r.was = []float64{7, 8, 9}
 	must(t, r.b.Run())
@@ -210,8 +211,8 @@ func TestBindErrors(t *testing.T) {
 	here("a closed device", r.b.Run(), millrace.ErrClosed)
 }
 
-// An index out of range is reported with the line of the op; what depends on it carries the
-// error until it is computed again.
+// TestBoundFault checks that an index out of range is reported with the line of the op. Tensors
+// that depend on it carry the error until they are computed again.
 func TestBoundFault(t *testing.T) {
 	dev, s := bindings(t)
 	table := millrace.FromSliceOn(dev, []float64{10, 20, 30}, 3)
@@ -237,7 +238,8 @@ func TestBoundFault(t *testing.T) {
 	floats(t, sum, 3, 3)
 }
 
-// Results may be arguments, or lie in what the next bound recording reads.
+// TestBoundChains checks that results may be arguments, and may share memory with the operands of
+// the next bound recording.
 func TestBoundChains(t *testing.T) {
 	dev, s := bindings(t)
 	double := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
@@ -256,7 +258,7 @@ func TestBoundChains(t *testing.T) {
 		floats(t, y, f, 3*f)
 		floats(t, b.Results()[0], 2*f, 6*f)
 	}
-	// A swap reads both before it writes either.
+	// The swap must read both arguments before it writes one of them.
 	swap := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 		return []*millrace.Tensor{in[1], in[0]}, nil
 	})
@@ -268,7 +270,7 @@ func TestBoundChains(t *testing.T) {
 	floats(t, q, 1)
 }
 
-// Several goroutines may run, read and write at once.
+// TestBoundConcurrently checks that several goroutines may run, read and write at once.
 func TestBoundConcurrently(t *testing.T) {
 	dev, s := bindings(t)
 	n := millrace.ZerosOn(dev, millrace.Float64, 2)
@@ -301,8 +303,8 @@ func TestBoundConcurrently(t *testing.T) {
 	floats(t, b.Results()[0], 8*each, 8*each)
 }
 
-// What is bound reads and sets tensors that were not computed yet: binding
-// computes them and leaves them what they are. Arguments may be views, and be set to views.
+// TestBindPending binds a recording that reads and sets tensors that are not computed yet.
+// Binding computes them and keeps their values. Arguments may be views, and may be set to views.
 func TestBindPending(t *testing.T) {
 	dev, s := bindings(t)
 	for name, at := range map[string]millrace.Place{"device": dev, "stream": s} {
@@ -329,8 +331,8 @@ func TestBindPending(t *testing.T) {
 	}
 }
 
-// Runs, closing the device, and closing what is bound may come at once: runs end with an
-// error, and nothing else happens.
+// TestBoundClosedMeanwhile checks that runs, closing the device and closing the bound recording
+// may happen at once. Runs then end with an error.
 func TestBoundClosedMeanwhile(t *testing.T) {
 	for range 20 {
 		r := newTrainer(t)
@@ -358,7 +360,8 @@ func TestBoundClosedMeanwhile(t *testing.T) {
 	}
 }
 
-// Bind gives the error that a result carries, or what the function sets, with its line.
+// TestBindCarriesErrors checks that Bind returns, with its line, the error of a result or of a
+// tensor that the function sets.
 func TestBindCarriesErrors(t *testing.T) {
 	dev, s := bindings(t)
 	x := millrace.FromSliceOn(s, []float64{1, 2})
@@ -392,7 +395,7 @@ func TestBindCarriesErrors(t *testing.T) {
 		floats(t, w, 1, 2)
 	}
 	r := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
-		bad(in[0]) // nobody asks for it
+		bad(in[0]) // this result is not read
 		return []*millrace.Tensor{in[0].Exp()}, nil
 	})
 	b, err := r.Bind(x)

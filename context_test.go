@@ -9,7 +9,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Who reads with a context waits no longer than that, and may read again.
+// TestReadsWithContext checks that a read with a context waits no longer than that, and that the
+// tensor can be read again.
 func TestReadsWithContext(t *testing.T) {
 	dev := openCPU(t, "cpu:threads=1")
 	gone, cancel := context.WithCancel(context.Background())
@@ -53,5 +54,5 @@ func TestReadsWithContext(t *testing.T) {
 	wantError(t, "item", err, millrace.ErrShape, line()-1)
 }
 
-// noContext is what reads take for none.
+// noContext is the nil context, which reads take as no limit.
 var noContext context.Context

@@ -42,10 +42,10 @@ func TestFlushDenormals(t *testing.T) {
 	}
 }
 
-// BenchmarkDenormals takes a product of matrices and an elementwise chain on
-// ordinary and on small numbers, on devices that keep denormals and that flush
-// them, in turns. The metrics are the least times as shares of that of ordinary
-// numbers where denormals are kept.
+// BenchmarkDenormals times a product of matrices and an elementwise chain, on ordinary and on
+// small numbers, on devices that keep denormals and on devices that flush them, in turns. The
+// metrics are the least times, divided by the least time for ordinary numbers with denormals
+// kept.
 func BenchmarkDenormals(b *testing.B) {
 	const n = 1024
 	for _, c := range []struct {
@@ -81,7 +81,7 @@ func BenchmarkDenormals(b *testing.B) {
 					x, y := make([]float32, n*n), make([]float32, n*n)
 					for i := range x {
 						x[i], y[i] = (0.3+float32(i%997)/1500)*scale, 0.5+float32(i%1009)/2000
-						if name == "tiny" { // and so are their products
+						if name == "tiny" { // their products are small, too
 							y[i] *= scale
 						}
 					}

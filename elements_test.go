@@ -57,7 +57,7 @@ func TestAlong(t *testing.T) {
 			t.Errorf("along %d: %s, want %s", axis, got, want)
 		}
 	}
-	for i, row := range x.Along(0) { // it goes along what x was
+	for i, row := range x.Along(0) { // it iterates over x's value at the call
 		x.Set(row)
 		if i == 1 && fmt.Sprint(row) != "[4 5 6]" {
 			t.Errorf("after Set: %v", row)

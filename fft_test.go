@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// lineOf is the transform of a line in float64, term by term.
+// lineOf computes the transform of a line in float64, term by term.
 func lineOf(x []complex128, sign float64) []complex128 {
 	n := len(x)
 	roots := make([]complex128, n)
@@ -27,8 +27,8 @@ func lineOf(x []complex128, sign float64) []complex128 {
 	return y
 }
 
-// TestFFTOfPrimes: lines whose lengths have large prime factors, as convolutions of one step and
-// of several, forward, inverse and of real numbers, within the documented bound.
+// TestFFTOfPrimes checks lines whose lengths have large prime factors, which are convolutions of
+// one or several steps: forward, inverse and for real numbers, within the documented bound.
 func TestFFTOfPrimes(t *testing.T) {
 	dev, err := millrace.Open("cpu:cache=off")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestFFTOfPrimes(t *testing.T) {
 	defer dev.Close()
 	rng := rand.New(rand.NewPCG(4, 0))
 	for _, n := range []int{131, 149, 263, 2 * 251, 1021, 2053, 3 * 1367} {
-		for range 2 { // its tables are made once, and found after that
+		for range 2 { // the first time makes the tables, the second time finds them
 			const rows = 2
 			re, im := make([]float32, rows*n), make([]float32, rows*n)
 			for i := range re {
@@ -94,8 +94,8 @@ func TestFFTOfPrimes(t *testing.T) {
 	}
 }
 
-// BenchmarkFFT transforms a line of complex numbers, of a power of two, of small factors, and of a
-// prime length.
+// BenchmarkFFT transforms a line of complex numbers whose length is a power of two, has small
+// factors, or is prime.
 func BenchmarkFFT(b *testing.B) {
 	for _, n := range []int{1 << 20, 1_000_000, 999_983} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Conversions of the Go elements, at the values that decide.
+// TestHalfElements checks conversions of the Go elements at the critical values.
 func TestHalfElements(t *testing.T) {
 	for _, c := range []struct {
 		f    float32
@@ -97,7 +97,7 @@ func TestElements(t *testing.T) {
 	roundTrip(t, millrace.Uint64, "[18446744073709551615                    0]", uint64(math.MaxUint64), 0)
 }
 
-// Each op that was written rounds, fused or not.
+// TestHalfRoundsEveryOp checks that every op of the program rounds, fused or not.
 func TestHalfRoundsEveryOp(t *testing.T) {
 	var x, y, want []millrace.BF16
 	for i := range 500 {
@@ -119,7 +119,8 @@ func TestHalfRoundsEveryOp(t *testing.T) {
 	}
 }
 
-// Scalars must be values of integer dtypes; floats round.
+// TestScalarRanges checks that an integer dtype must hold a scalar exactly, and that floats
+// round.
 func TestScalarRanges(t *testing.T) {
 	for _, c := range []struct {
 		dt millrace.DType

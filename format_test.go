@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// testdata/numpy.txt holds what NumPy 2 prints: "dtype shape values", where
-// values may be "arange", then the text.
+// testdata/numpy.txt has the output of NumPy 2: "dtype shape values", where values may be
+// "arange", then the text.
 func TestStringAsNumPy(t *testing.T) {
 	data, err := os.ReadFile("testdata/numpy.txt")
 	if err != nil {

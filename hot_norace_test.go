@@ -2,6 +2,6 @@
 
 package millrace_test
 
-// hotOpAllocations is above what recording an op allocates: one block, and now and then
-// the memory of a list that grew.
+// hotOpAllocations is slightly more than recording an op allocates: one block, and sometimes the
+// memory of a growing list.
 const hotOpAllocations = 1.2

@@ -2,6 +2,6 @@
 
 package millrace_test
 
-// The race detector has sync.Pool drop what it is given now and then, so that it is
-// allocated anew.
+// hotOpAllocations is larger here, because the race detector makes sync.Pool drop some of its
+// objects, which are then allocated again.
 const hotOpAllocations = 2

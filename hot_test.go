@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Recording an op of a known stretch of code allocates its result and nothing
-// else: not the operands, not the attributes of elementwise ops.
+// TestHotOpAllocatesOnce checks that recording an op of known code allocates only the result: not
+// the operands, nor the attributes of elementwise ops.
 func TestHotOpAllocatesOnce(t *testing.T) {
 	dev := openCPU(t, "cpu:tier=0,threads=1,explore=wait") // a search allocates, too
 	x := millrace.FromSliceOn(dev, make([]float32, 100))
@@ -38,11 +38,11 @@ func TestHotOpAllocatesOnce(t *testing.T) {
 			}
 		}
 		few, many := step(rounds), step(2*rounds)
-		for range 3 { // make the plans known and the pool warm
+		for range 3 { // make the plans known and warm up the pool
 			few()
 			many()
 		}
-		// What running costs is in both; the difference is recording.
+		// Both numbers include the cost of running; their difference is the cost of recording.
 		perOp := (testing.AllocsPerRun(50, many) - testing.AllocsPerRun(50, few)) / rounds
 		if perOp > hotOpAllocations {
 			t.Errorf("%s: %.1f allocations for each op", c.name, perOp)

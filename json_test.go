@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Tensors of all dtypes come back from JSON as they were.
+// TestJSON checks that tensors of all dtypes are the same after writing and reading JSON.
 func TestJSON(t *testing.T) {
 	d := openCPU(t, "cpu")
 	inf := math.Inf(1)
@@ -40,7 +40,7 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s, %v, want %s", got, err, c.want)
 			continue
 		}
-		var y *tensor // none yet, then one with another value
+		var y *tensor // first without a value, then with another value
 		for range 2 {
 			if err := json.Unmarshal(got, &y); err != nil {
 				t.Fatalf("%s: %v", got, err)
@@ -63,7 +63,7 @@ func TestJSON(t *testing.T) {
 
 func inf32() float32 { return float32(math.Inf(1)) }
 
-// What is no tensor is an error, and leaves the tensor as it was.
+// TestBadJSON checks that invalid JSON is an error and leaves the tensor unchanged.
 func TestBadJSON(t *testing.T) {
 	d := openCPU(t, "cpu")
 	x := millrace.FromSliceOn(d, []int8{1, 2})

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// records are what a logger of JSON wrote, by message.
+// records returns the records of a JSON logger, by message.
 func records(t *testing.T, out []byte) map[string]map[string]any {
 	t.Helper()
 	by := map[string]map[string]any{}
@@ -59,8 +59,8 @@ func TestLogTrace(t *testing.T) {
 	}
 }
 
-// TestLogRefusedCache: a cache that cannot be used is told of, and nothing at that level
-// where all is well.
+// TestLogRefusedCache checks that an unusable cache is logged as a warning, and that there are no
+// warnings otherwise.
 func TestLogRefusedCache(t *testing.T) {
 	dir := t.TempDir()
 	open := func(cache string) map[string]map[string]any {

@@ -67,8 +67,8 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// The environment is read when a device is opened, in a process of its own
-// here: this test runs itself with a variable set and looks at what it prints.
+// TestEnvironment: the environment is read when a device is opened. The test runs itself as a new
+// process with a variable set, and checks its output.
 func TestEnvironment(t *testing.T) {
 	if os.Getenv("MILLRACE_TEST_CHILD") != "" {
 		child()
@@ -123,7 +123,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// fullFile is a file that can be opened and takes nothing, where there is one.
+// fullFile returns a file that can be opened but takes no data, if the system has one.
 func fullFile() string {
 	if runtime.GOOS != "linux" {
 		return "/nowhere/trace.json"
@@ -131,7 +131,7 @@ func fullFile() string {
 	return "/dev/full"
 }
 
-// perfmap is what a program with a map for perf says.
+// perfmap returns the output of a program with a map for perf.
 func perfmap() []string {
 	if runtime.GOOS != "linux" {
 		return []string{"<", "perf map"}

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// testdata/formats.txt holds what NumPy prints: "verb or options, dtype, shape, values",
-// then the text. scripts/everyday.py writes it.
+// testdata/formats.txt has the output of NumPy: "verb or options, dtype, shape, values", then the
+// text. scripts/everyday.py writes it.
 func TestFormatAsNumPy(t *testing.T) {
 	data, err := os.ReadFile("testdata/formats.txt")
 	if err != nil {

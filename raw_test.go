@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// More than one piece, with a last one that is not full.
+// manyElems is more than one piece, and its last piece is not full.
 const manyElems = 1<<18 + 12345
 
 func TestFromReader(t *testing.T) {
@@ -49,13 +49,13 @@ func TestFromReaderLittleEndianAndBools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Counted by the engine, which takes the memory to be 0 or 1.
+	// The engine counts them, and assumes that the memory has only 0 and 1.
 	if v, err := millrace.Item[int32](b.Cast(millrace.Int32).Sum()); v != 3 || err != nil {
 		t.Errorf("%d true, %v", v, err)
 	}
 }
 
-// Whatever way a tensor's elements are found, they are written in order.
+// TestWriteToViews checks that the elements of any view are written in order.
 func TestWriteToViews(t *testing.T) {
 	x := millrace.Arange(millrace.Int32, 0, 24, 1).Reshape(2, 3, 4)
 	if err := x.Eval(); err != nil {
@@ -149,7 +149,7 @@ func ExampleTensor_WriteTo() {
 	// Output: tensors
 }
 
-// What a call returns is not told a second time.
+// TestRawErrorsAreSeen checks that the stream does not report an error that a call has returned.
 func TestRawErrorsAreSeen(t *testing.T) {
 	d, err := millrace.Default()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// heapOf is how many bytes of Go's heap f took, given back or not.
+// heapOf returns how many bytes of Go's heap f allocated, freed or not.
 func heapOf(f func()) int64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -20,8 +20,9 @@ func heapOf(f func()) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc)
 }
 
-// Reading a view takes what is read, not what lies between: the device makes it
-// dense, in pieces, also where it has next to no room for them.
+// TestReadingAViewTakesWhatIsRead checks that reading a view takes memory only for its elements,
+// not for those between them. The device makes the view dense in pieces, even if it has very
+// little memory for them.
 func TestReadingAViewTakesWhatIsRead(t *testing.T) {
 	const rows, cols = 2048, 4096 // 32 MiB
 	for _, spec := range []string{"cpu:threads=2", "cpu:tier=0,threads=1,memory=33MiB"} {
@@ -60,7 +61,7 @@ func TestReadingAViewTakesWhatIsRead(t *testing.T) {
 				}
 			}
 			bytesRead := int64(v.Len() * 4)
-			besides, device := int64(3<<20), int64(0) // what a piece takes, and the first use of a kernel
+			besides, device := int64(3<<20), int64(0) // for a piece, and for the first use of a kernel
 			if memoryOfGo {
 				besides, device = 8<<20, bytesRead
 			}
@@ -100,8 +101,8 @@ func TestReadingAViewTakesWhatIsRead(t *testing.T) {
 	}
 }
 
-// memoryOfGo says that a device's memory is Go's heap: without cgo, where the
-// interpreter's is, too.
+// memoryOfGo reports whether a device's memory is Go's heap. It is if the program was built
+// without cgo; the interpreter's memory is then there too.
 var memoryOfGo = func() bool {
 	info, _ := debug.ReadBuildInfo()
 	return slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "0"})

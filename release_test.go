@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// embeds has a Release of the compiler's making.
+// embeds gets a Release method from the compiler.
 type embeds struct {
 	n int
 	*tensor
@@ -19,8 +19,9 @@ type embeds struct {
 
 type releaser interface{ Release() }
 
-// What is used after Release names the line of the program's call, however it was
-// called, and each call its own: Release looks none up, and remembers few.
+// TestReleaseNamesItsLine checks that use after Release names the line of the program's call of
+// Release, in whatever way it was called, and each call its own line. Release itself looks up no
+// line, and keeps only few calls in memory.
 func TestReleaseNamesItsLine(t *testing.T) {
 	named := regexp.MustCompile(`released at (\S+)\)? \(at`)
 	check := func(name string, x *tensor, line int) {

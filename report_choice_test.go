@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// What the tuner chose is beside the kernel that it was chosen for, and its trials are on
-// the time line.
+// TestReportChoice checks that the report shows the tuner's choice at its kernel, and the trials
+// on the time line.
 func TestReportChoice(t *testing.T) {
 	d, err := millrace.Open("cpu:report,tune=wait,threads=2,cache=off")
 	if err != nil {

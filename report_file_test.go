@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// However many wait for a writing of a report's file, one writing goes on and one comes after it.
+// TestReportFileOneWriter checks that any number of waiting requests cause only one more write
+// after the present one.
 func TestReportFileOneWriter(t *testing.T) {
 	d, err := Open("cpu:report,cache=off")
 	if err != nil {
@@ -15,7 +16,7 @@ func TestReportFileOneWriter(t *testing.T) {
 	}
 	defer d.Close()
 	x := &reportFile{path: filepath.Join(t.TempDir(), "page.html")}
-	x.mu.Lock() // as a slow writing does
+	x.mu.Lock() // as during a slow write
 	first := x.ask()
 	for taken := false; !taken; time.Sleep(time.Millisecond) {
 		x.queue.Lock()
@@ -42,7 +43,7 @@ func TestReportFileOneWriter(t *testing.T) {
 		busy = x.busy
 		x.queue.Unlock()
 	}
-	// Nothing ran since: there is nothing new to write.
+	// Nothing ran since, so there is nothing new to write.
 	if err := os.Remove(x.path); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-go/millrace/internal/report"
 )
 
-// reportOf is the data of a page.
+// reportOf returns the data of a page.
 func reportOf(t *testing.T, page []byte) *report.Report {
 	t.Helper()
 	_, rest, ok := bytes.Cut(page, []byte(`<script type="application/json"`))
@@ -28,7 +28,7 @@ func reportOf(t *testing.T, page []byte) *report.Report {
 	return &r
 }
 
-// work runs softmaxes and something that is not fused with them.
+// work runs softmaxes and an op that is not fused with them.
 func work(t *testing.T, d *millrace.Device, runs int) {
 	t.Helper()
 	x := millrace.UniformOn(d, millrace.Float32, 7, 64, 512)
@@ -41,8 +41,8 @@ func work(t *testing.T, d *millrace.Device, runs int) {
 	}
 }
 
-// The report of a device has what ran: as many launches as the counters say, times for
-// all, plans with their ops, code, memory with its owners.
+// TestReport checks that a device's report is complete: as many launches as the counters say,
+// times for all, plans with their ops and code, and memory with its owners.
 func TestReport(t *testing.T) {
 	d, err := millrace.Open("cpu:report,cache=off")
 	if err != nil {
@@ -115,7 +115,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// The report names what made a program slower than it need be, with the line that did it.
+// TestReportFindings checks that the report names what made a program slower than necessary, with
+// the line of the program.
 func TestReportFindings(t *testing.T) {
 	d, err := millrace.Open("cpu:report,lines,tier=0,cache=off")
 	if err != nil {
@@ -150,7 +151,7 @@ func TestReportFindings(t *testing.T) {
 	}
 }
 
-// Closed streams are one row of the time line, however many there were.
+// TestReportClosedStreams checks that all closed streams share one row of the time line.
 func TestReportClosedStreams(t *testing.T) {
 	d, err := millrace.Open("cpu:report,cache=off")
 	if err != nil {
@@ -183,7 +184,7 @@ func TestReportClosedStreams(t *testing.T) {
 	}
 }
 
-// Without the option a report has no times, but all the rest.
+// TestReportWithoutTimes checks that a report without the option has everything except times.
 func TestReportWithoutTimes(t *testing.T) {
 	d, err := millrace.Open("cpu:cache=off")
 	if err != nil {
@@ -210,7 +211,7 @@ var errFull = errors.New("full")
 
 func (failing) Write([]byte) (int, error) { return 0, errFull }
 
-// What cannot be written is an error, and nothing else.
+// TestReportFaults checks that a failed write is an error, and changes nothing else.
 func TestReportFaults(t *testing.T) {
 	d, err := millrace.Open("cpu:report,cache=off")
 	if err != nil {
@@ -226,9 +227,9 @@ func TestReportFaults(t *testing.T) {
 	work(t, d, 2)
 }
 
-// MILLRACE_DEBUG=report=FILE writes the page when a device is closed. A file that cannot
-// be made is an error of Open, one that cannot be written later one of Close; the program
-// runs on.
+// TestReportFile: MILLRACE_DEBUG=report=FILE writes the page when a device is closed. A file that
+// cannot be made is an error of Open, and one that cannot be written later is an error of Close;
+// the program continues.
 func TestReportFile(t *testing.T) {
 	if path := os.Getenv("MILLRACE_TEST_REPORT"); path != "" {
 		d, err := millrace.Open("cpu:cache=off")
@@ -282,7 +283,7 @@ func TestReportFile(t *testing.T) {
 		for _, p := range dev[0].Plans {
 			runs += p.Runs
 		}
-		if runs < 1 || runs > 3 { // a slow machine has it written now and then only
+		if runs < 1 || runs > 3 { // a slow machine writes it less often
 			t.Errorf("of a program that did not close its device: %d of 3 runs", runs)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// BenchmarkAlong times what goes along one axis in an order of its own: positions, scans,
-// sorts and scatters. MILLRACE_COMPILE=native has machine code made in the process do it,
-// =c what C compilers make.
+// BenchmarkAlong times ops that work along one axis in their own order: positions, scans, sorts
+// and scatters. With MILLRACE_COMPILE=native they run by machine code made in the process, with
+// =c by code from C compilers.
 func BenchmarkAlong(b *testing.B) {
 	d, err := millrace.Open("cpu:explore=wait,cache=off")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Who wants to hear of runs alone hears of all, those of bound recordings too, which are one
-// call where nobody listens: each launch that plans asked for, once.
+// TestTraceRun checks that a hook for runs alone gets all launches of plans, each once. They
+// include those of bound recordings, which are a single call if there is no hook.
 func TestTraceRun(t *testing.T) {
 	var mu sync.Mutex
 	kernels, timed := 0, 0

@@ -19,8 +19,8 @@ type chromeEvent struct {
 	Args map[string]any `json:"args"`
 }
 
-// A trace is valid JSON after Close, names its rows once, and has an event for
-// every hook that was called.
+// TestTraceWriter checks that a trace is valid JSON after Close, names its rows once, and has an
+// event for every hook that was called.
 func TestTraceWriter(t *testing.T) {
 	var out bytes.Buffer
 	tw := millrace.NewTraceWriter(&out)
@@ -85,7 +85,8 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-// The hooks of a device tell of every flush, of plans made, and of errors once.
+// TestHooks checks that the hooks of a device report every flush, the plans made, and each error
+// once.
 func TestHooks(t *testing.T) {
 	var flushes []millrace.FlushEvent
 	var explored, faults int

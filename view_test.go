@@ -17,8 +17,8 @@ func values[T millrace.Element](t *testing.T, x *tensor) []T {
 	return v
 }
 
-// Every range over small dimensions, against the positions that Go's own loop
-// over Python's rules gives.
+// TestRanges compares every range over small dimensions with the positions that a plain Go loop
+// finds by Python's rules.
 func TestRanges(t *testing.T) {
 	dev := openCPU(t, "cpu")
 	bounds := []int{0, 1, 2, 3, 4, 5, 9, -1, -2, -3, -4, -5, -9, millrace.End}
@@ -68,13 +68,13 @@ func pythonRange(n, start, stop, step int) []int32 {
 	return list
 }
 
-// Views of views, at every stage of a tensor's life: recorded, computed inside
-// a kernel, in memory.
+// TestViews checks views of views at every stage of a tensor's life: recorded, computed inside a
+// kernel, in memory.
 func TestViews(t *testing.T) {
 	all, r, at := millrace.All, millrace.R, millrace.At
 	for _, c := range []struct {
 		name  string
-		view  func(x *tensor) *tensor // of (2,3): 0 1 2 3 4 5
+		view  func(x *tensor) *tensor // of shape (2,3): 0 1 2 3 4 5
 		shape []int
 		want  []int32
 	}{
@@ -139,7 +139,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// Creation, in every dtype and as views of nothing.
+// TestCreation checks creation in every dtype, and of empty tensors.
 func TestCreation(t *testing.T) {
 	f32, f64, i32, i64, u8, b := millrace.Float32, millrace.Float64, millrace.Int32, millrace.Int64, millrace.Uint8, millrace.Bool
 	for _, c := range []struct {
@@ -183,7 +183,8 @@ func TestCreation(t *testing.T) {
 	}
 }
 
-// Draws depend on seed and position only, and look like what they are.
+// TestRandom checks that random numbers depend only on seed and position, and have the right
+// distribution.
 func TestRandom(t *testing.T) {
 	for _, dt := range []millrace.DType{millrace.Float32, millrace.Float64} {
 		const n = 1 << 14

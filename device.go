@@ -156,7 +156,7 @@ func (d *Device) Stats() Stats {
 	if p := d.d.Profile; p != nil {
 		peaks := d.d.Peaks()
 		took, share := p.Work(peaks.Flops, peaks.Bytes)
-		s.KernelNanos, s.RoofShare = int64(took), share
+		s.KernelNanos, s.PeakShare = int64(took), share
 	}
 	return s
 }

@@ -244,7 +244,7 @@ func overlay(base, top Options) Options {
 //	TuneNanos     time that this took; TuneTaken of it from a program that did not pause,
 //	              at most a twentieth of the program's time
 //	KernelNanos   time of launches, if the device was opened with Report
-//	RoofShare     the share of KernelNanos that these launches would take at the machine's
+//	PeakShare     the share of KernelNanos that these launches would take at the machine's
 //	              peak of multiply-adds or of copies, whichever is nearer; 0 if unknown
 //
 // Cache has the counters of the cache on disk and of bundles (see [UsePlans]): Hits, Misses,

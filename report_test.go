@@ -80,8 +80,8 @@ func TestReport(t *testing.T) {
 	if took := float64(stats.KernelNanos) / 1e3; took < micros*0.99 || took > micros*1.01 {
 		t.Errorf("Stats says %g µs, the page %g", took, micros)
 	}
-	if dev.Flops > 0 && (stats.RoofShare <= 0 || stats.RoofShare > 1.5) {
-		t.Errorf("share of the roof %g", stats.RoofShare)
+	if dev.Flops > 0 && (stats.PeakShare <= 0 || stats.PeakShare > 1.5) {
+		t.Errorf("share of the peak %g", stats.PeakShare)
 	}
 	var ran int64
 	for _, p := range dev.Plans {
@@ -200,7 +200,7 @@ func TestReportWithoutTimes(t *testing.T) {
 	if len(dev.Plans) == 0 || len(dev.Kernels) == 0 || dev.Sampled != "" || len(dev.Spans) != 0 || dev.Kernels[0].Runs != 0 || dev.Kernels[0].Ops == "" {
 		t.Errorf("%d plans, %d kernels, %d spans, %q", len(dev.Plans), len(dev.Kernels), len(dev.Spans), dev.Sampled)
 	}
-	if s := d.Stats(); s.KernelNanos != 0 || s.RoofShare != 0 {
+	if s := d.Stats(); s.KernelNanos != 0 || s.PeakShare != 0 {
 		t.Errorf("stats %+v", s)
 	}
 }

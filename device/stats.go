@@ -35,7 +35,7 @@ type Stats struct {
 	PinnedBytes  int64   // held by recipes now
 	LiveBytes    int64   // held by tensors now
 	KernelNanos  int64   // time of launches, on a device with a profile
-	RoofShare    float64 // share of KernelNanos that the launches would take at the nearer of the machine's roofs
+	PeakShare    float64 // share of KernelNanos that the launches would take at the nearer of the machine's peaks
 	Cache        plancache.Stats
 	Runtime      runtime.Stats
 }

@@ -12,7 +12,7 @@ type bases struct {
 	copies map[int][]*contestant // by bytes of inputs and result together
 	reads  map[int]*contestant   // by bytes of inputs
 	gemms  map[gemm]*contestant
-	roofs  *roofBases // of the CPU
+	peaks  *peakBases // of the CPU
 	all    []*contestant
 }
 
@@ -29,7 +29,7 @@ func newBases(c *config, b *bench, all []*timed) *bases {
 	}
 	var host *hostMemory
 	if cpu {
-		host, bs.roofs = newHostMemory(largest, c.threads), newRoofBases()
+		host, bs.peaks = newHostMemory(largest, c.threads), newPeakBases()
 	}
 	add := func(name string, run func() (time.Duration, error)) *contestant {
 		k := &contestant{name: name, base: true, run: run}
@@ -63,8 +63,8 @@ func newBases(c *config, b *bench, all []*timed) *bases {
 		if p.gemm != nil && cpu && haveBLAS && bs.gemms[*p.gemm] == nil {
 			bs.gemms[*p.gemm] = add("OpenBLAS", p.gemm.contestant(c, p.inputs[0], p.inputs[1]))
 		}
-		if bs.roofs != nil {
-			bs.roofs.add(c, p, host, add)
+		if bs.peaks != nil {
+			bs.peaks.add(c, p, host, add)
 		}
 		for _, k := range bs.of(c, p) {
 			k.users = append(k.users, t.contestant)
@@ -82,8 +82,8 @@ func (bs *bases) of(c *config, p *problem) []*contestant {
 	if k := bs.blas(p); k != nil {
 		list = append(list, k)
 	}
-	if bs.roofs != nil {
-		list = append(list, bs.roofs.of(c, p)...)
+	if bs.peaks != nil {
+		list = append(list, bs.peaks.of(c, p)...)
 	}
 	return list
 }

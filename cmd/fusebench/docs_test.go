@@ -72,7 +72,7 @@ func misused(args []string) (bad []string) {
 			name = c.Commands[0].Name
 		}
 		sub := c.Command(name)
-		if sub == nil {
+		if sub == nil || sub.Hidden { // hidden: an earlier name
 			return []string{"command " + args[0]}
 		}
 		c, args = sub, args[1:]
@@ -157,6 +157,7 @@ func TestMisused(t *testing.T) {
 		"gelu --runs=3":           "",
 		"gelo":                    "command gelo",
 		"gelu -rums 3":            "flag -rums",
+		"roof -threads 2":         "command roof",
 		"gelu -variants custard":  "-variants custard",
 		"gelu -device gpu":        "device gpu",
 		"gelu -device cpu:tear=0": "no such key",

@@ -15,7 +15,7 @@
 //	fusebench train      training steps of models small and large
 //	fusebench tiny       graphs of a few scalars, forward and backward, against plain Go
 //	fusebench start      what a new process waits for, with empty and warm caches
-//	fusebench roof       what the cores can do at most: multiply and add, copy, read
+//	fusebench peaks      what the cores can do at most: multiply and add, copy, read
 //	fusebench compare    two reports in JSON: what became faster or slower
 //	fusebench tables     tables and pictures of documents, written from reports in JSON
 //	fusebench devices    what is present, what is missing and how to get it
@@ -78,7 +78,8 @@ func newCommand(io streams) *cli.Command {
 		leaf("train", "", "time training steps: loss, gradients, update", setupTrain),
 		leaf("tiny", "", "time graphs of a few scalars, forward and backward, against plain Go", setupTiny),
 		leaf("start", "", "time the first result of new processes, with empty and warm caches", setupStart),
-		leaf("roof", "", "time what the cores can do at most: multiply and add, copy, read", setupRoof),
+		leaf("peaks", "", "time the machine's peaks: multiply and add, copy, read", setupPeaks),
+		renamed("roof", "peaks"),
 		leaf("compare", "OLD NEW", "compare two reports in JSON: what became faster or slower, and what may be chance", setupCompare),
 		leaf("tables", "PAGE...", "write tables and pictures of documents from the reports that they name", setupTables),
 		leaf("devices", "", "list devices: what is present, and how to get what is missing", setupDevices),
@@ -108,6 +109,16 @@ func described() string {
 	fmt.Fprintf(b, "\n%-10s %s", "tiny", strings.Join(tinyVariants, ", "))
 	fmt.Fprint(b, "\n\nfusebench completion bash (or zsh, fish, pwsh) prints what a shell needs to complete them.")
 	return b.String()
+}
+
+// renamed is a command by an earlier name, with any flags: it says the new one.
+func renamed(old, now string) *cli.Command {
+	return &cli.Command{
+		Name: old, Hidden: true, SkipFlagParsing: true,
+		Action: func(_ context.Context, c *cli.Command) error {
+			return named(c.Root(), usageError("no command %q: it is called %s now", old, now))
+		},
+	}
 }
 
 // group makes a command that only has subcommands.

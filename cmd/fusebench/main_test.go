@@ -25,6 +25,7 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		{nil, "fusebench: usage: no command: want one of gelu, softmax"},
 		{[]string{"nonsense"}, `no command "nonsense": want one of gelu, softmax`},
+		{[]string{"roof", "-threads", "2"}, `fusebench: usage: no command "roof": it is called peaks now`},
 		{[]string{"plans"}, "fusebench plans: usage: no command: want one of list, show"},
 		{[]string{"gelu", "-runs"}, "flag needs an argument: -runs"},
 		{[]string{"gelu", "-nonsense"}, "-nonsense"},

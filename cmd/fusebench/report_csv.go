@@ -20,7 +20,7 @@ var csvColumns = []string{
 	"epilogue_cost", "epilogue_cost_lo", "epilogue_cost_hi",
 	"matmul_share", "matmul_share_lo", "matmul_share_hi",
 	"read_ms", "read_ratio", "read_ratio_lo", "read_ratio_hi",
-	"roof_kind", "roof_share", "roof_share_lo", "roof_share_hi",
+	"peak_kind", "peak_share", "peak_share_lo", "peak_share_hi",
 	"max_abs_err", "explorations_hot", "compiles_hot", "allocs_hot",
 	"error",
 }

@@ -39,7 +39,7 @@ func writeHTML(w io.Writer, r *Report) error {
 		heads = append(heads, c.head)
 	}
 	var picture bytes.Buffer
-	if len(chartsOf(r)) > 0 { // roof has none
+	if len(chartsOf(r)) > 0 { // peaks has none
 		if err := writeSVG(&picture, r); err != nil {
 			return err
 		}

@@ -71,8 +71,8 @@ var suiteColumns = append(who[:len(who):len(who)],
 		}
 		return short(r.SpeedupVsUnfused) + interval(r, r.SpeedupLo, r.SpeedupHi)
 	}, nil},
-	withInterval("of the roof", func(r Row) (_, _, _ number) { return r.RoofShare, r.RoofShareLo, r.RoofShareHi }),
-	column{"roof", func(r Row) string { return r.RoofKind }, some(func(r Row) number { return r.RoofShare })},
+	withInterval("of the peak", func(r Row) (_, _, _ number) { return r.PeakShare, r.PeakShareLo, r.PeakShareHi }),
+	column{"bound by", func(r Row) string { return r.PeakKind }, some(func(r Row) number { return r.PeakShare })},
 	withInterval("× faster than default", func(r Row) (_, _, _ number) { return r.VsDefault, r.VsDefaultLo, r.VsDefaultHi }),
 	column{"max error", func(r Row) string { return scientific(r.MaxAbsErr) }, nil},
 	column{"first run ms", func(r Row) string { return short(r.ColdMS) }, nil},
@@ -149,7 +149,7 @@ var trainColumns = append(who[:len(who):len(who)],
 	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }, nil},
 )
 
-var roofColumns = []column{
+var peakColumns = []column{
 	{"of", func(r Row) string { return r.Variant }, nil},
 	{"threads", func(r Row) string { return fmt.Sprint(r.Threads) }, nil},
 	{"GFLOP/s", func(r Row) string { return orBlank(r.GFLOPS) }, nil},
@@ -221,7 +221,7 @@ var tables = map[string]struct {
 	note    string
 }{
 	"chain": {chainColumns, ratioNote},
-	"roof":  {roofColumns, "GB/s: of what is read and written together. A roof is the median of all runs."},
+	"peaks": {peakColumns, "GB/s: of what is read and written together. A peak is the median of all runs."},
 	"train": {trainColumns, ratioNote + "\nmedian and min: of whole steps, loss, gradients and update. peak: weights, moments and inputs included."},
 	"tiny":  {tinyColumns, fmt.Sprintf("× plain Go: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds. looped: in calls of RunN(%d).", paired.LeastPairs, loopLength)},
 	"serve": {serveColumns, fmt.Sprintf("× one goroutine: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds. ÷ median: the 99th percentile of the goroutine that fares worst.\nlate: from the end of a request's context until its goroutine knew. A slice is %v.", paired.LeastPairs, waitSlice)},
@@ -229,8 +229,8 @@ var tables = map[string]struct {
 
 var ratioNote = fmt.Sprintf("× copy and × faster: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds.", paired.LeastPairs)
 
-// roofNote is under tables that have such a share.
-const roofNote = "of the roof: the least time by what bounds it (its multiplications and additions, or copying or reading its bytes, as fusebench roof has them) ÷ this."
+// peakNote is under tables that have such a share.
+const peakNote = "of the peak: the least time by what bounds it (its multiplications and additions, or copying or reading its bytes, as fusebench peaks has them) ÷ this."
 
 // A layout is the form of a report for people: its title, its columns, and the notes under the
 // table.
@@ -260,8 +260,8 @@ func layoutOf(r *Report) layout {
 		}
 	}
 	l.columns = slices.DeleteFunc(slices.Clone(l.columns), func(c column) bool { return c.when != nil && !c.when(r.Rows) })
-	if some(func(r Row) number { return r.RoofShare })(r.Rows) {
-		l.note += "\n" + roofNote
+	if some(func(r Row) number { return r.PeakShare })(r.Rows) {
+		l.note += "\n" + peakNote
 	}
 	return l
 }

@@ -143,7 +143,7 @@ func TestOptionalFields(t *testing.T) {
 	if behind["epilogue_cost"] != 0.025 || behind["vs_openblas"] != nil {
 		t.Errorf("a product with an epilogue has %v", behind)
 	}
-	for _, name := range []string{"gflops", "openblas_ms", "vs_openblas", "epilogue_cost", "matmul_share", "read_ms", "read_ratio", "read_ratio_lo", "roof_kind", "roof_share"} {
+	for _, name := range []string{"gflops", "openblas_ms", "vs_openblas", "epilogue_cost", "matmul_share", "read_ms", "read_ratio", "read_ratio_lo", "peak_kind", "peak_share"} {
 		if v, ok := small[name]; ok {
 			t.Errorf("%s is %v where there is none", name, v)
 		}

@@ -74,10 +74,10 @@ type Row struct {
 	ReadRatioLo number `json:"read_ratio_lo,omitzero"`
 	ReadRatioHi number `json:"read_ratio_hi,omitzero"`
 
-	RoofKind    string `json:"roof_kind,omitempty"` // what bounds it on the CPU: multiply-add, copy or read
-	RoofShare   number `json:"roof_share,omitzero"` // median over the rounds of the time at that rate/this: 1 is the most there is
-	RoofShareLo number `json:"roof_share_lo,omitzero"`
-	RoofShareHi number `json:"roof_share_hi,omitzero"`
+	PeakKind    string `json:"peak_kind,omitempty"` // what bounds it on the CPU: multiply-add, copy or read
+	PeakShare   number `json:"peak_share,omitzero"` // median over the rounds of the time at that rate/this: 1 is the most there is
+	PeakShareLo number `json:"peak_share_lo,omitzero"`
+	PeakShareHi number `json:"peak_share_hi,omitzero"`
 
 	MaxAbsErr       number `json:"max_abs_err"` // against float64
 	ExplorationsHot int64  `json:"explorations_hot"`
@@ -177,7 +177,7 @@ func emptyRow() Row {
 		EpilogueCost: absent, EpilogueCostLo: absent, EpilogueCostHi: absent,
 		MatMulShare: absent, MatMulShareLo: absent, MatMulShareHi: absent,
 		ReadMS: absent, ReadRatio: absent, ReadRatioLo: absent, ReadRatioHi: absent,
-		RoofShare: absent, RoofShareLo: absent, RoofShareHi: absent,
+		PeakShare: absent, PeakShareLo: absent, PeakShareHi: absent,
 		MaxAbsErr: absent,
 	}
 }

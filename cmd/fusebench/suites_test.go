@@ -53,8 +53,8 @@ func checkRow(t *testing.T, row Row) {
 	if !(row.MaxAbsErr < 5e-6) {
 		t.Errorf("%s: off by %v", what, row.MaxAbsErr)
 	}
-	if code := row.Device == "cpu" && machine.Level() != machine.None; code != (row.RoofShare > 0) || code != (row.RoofKind != "") {
-		t.Errorf("%s: %v of the %q roof", what, row.RoofShare, row.RoofKind)
+	if code := row.Device == "cpu" && machine.Level() != machine.None; code != (row.PeakShare > 0) || code != (row.PeakKind != "") {
+		t.Errorf("%s: %v of the %q peak", what, row.PeakShare, row.PeakKind)
 	}
 	if row.PeakBytes < row.IOBytes || row.PeakBytes > 8*row.IOBytes+4096 && row.Mode == fused {
 		t.Errorf("%s: %d bytes live at once, of inputs and result %d", what, row.PeakBytes, row.IOBytes)

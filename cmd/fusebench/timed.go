@@ -158,8 +158,8 @@ func (t *timed) finish(c *config, bs *bases) {
 	r.time(t.contestant, bs.copied(c, t.problem))
 	r.contract(t.contestant, t.problem.flops, bs.blas(t.problem))
 	r.read(t.contestant, bs.read(t.problem))
-	if bs.roofs != nil {
-		bs.roofs.share(r, c, t.problem, t.contestant)
+	if bs.peaks != nil {
+		bs.peaks.share(r, c, t.problem, t.contestant)
 	}
 }
 

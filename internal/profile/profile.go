@@ -305,7 +305,7 @@ func (p *Profile) settle() {
 }
 
 // Work returns the time of all launches, and the share of it that they would take at least, each at
-// the nearer of two roofs: operations and bytes per second. The share is 0 if a roof is not known.
+// the nearer of two peaks: operations and bytes per second. The share is 0 if a peak is not known.
 func (p *Profile) Work(flops, bytes float64) (took time.Duration, share float64) {
 	if p == nil {
 		return 0, 0

@@ -81,7 +81,7 @@ func TestSampling(t *testing.T) {
 		t.Errorf("took %d, share %g", took, share)
 	}
 	if _, share := p.Work(0, 1); share != 0 {
-		t.Errorf("share %g of an unknown roof", share)
+		t.Errorf("share %g of an unknown peak", share)
 	}
 }
 

@@ -12,13 +12,13 @@ import (
 	"github.com/millrace-go/millrace/internal/roof"
 )
 
-// roofTime is how long a thread multiplies and adds at a time.
-const roofTime = 2 * time.Millisecond
+// peakTime is how long a thread multiplies and adds at a time.
+const peakTime = 2 * time.Millisecond
 
-// roofSizes are the bytes that are copied and read: those of caches, and memory.
-var roofSizes = []int{16 << 10, 256 << 10, 4 << 20, 128 << 20}
+// peakSizes are the bytes that are copied and read: those of caches, and memory.
+var peakSizes = []int{16 << 10, 256 << 10, 4 << 20, 128 << 20}
 
-func setupRoof() ([]cli.Flag, action) {
+func setupPeaks() ([]cli.Flag, action) {
 	c := &config{modes: list{fused}, tier: "auto"}
 	flags := append(c.timingFlags(),
 		&cli.IntFlag{Name: "threads", Destination: &c.threads, Config: decimal, Validator: from(1, maxThreads), DefaultText: "as GOMAXPROCS", Usage: "`threads` beside one"},
@@ -27,12 +27,12 @@ func setupRoof() ([]cli.Flag, action) {
 		if err := c.checkTiming(args); err != nil {
 			return err
 		}
-		return timeRoof(c, io)
+		return timePeaks(c, io)
 	}
 }
 
-// timeRoof measures what one core can do at most, and what all can together.
-func timeRoof(c *config, io streams) error {
+// timePeaks measures what one core can do at most, and what all can together.
+func timePeaks(c *config, io streams) error {
 	r, err := roof.New()
 	if err != nil {
 		return err
@@ -44,21 +44,21 @@ func timeRoof(c *config, io streams) error {
 	if c.threads > 1 {
 		counts = append(counts, c.threads)
 	}
-	largest := roofSizes[len(roofSizes)-1]
+	largest := peakSizes[len(peakSizes)-1]
 	host := newHostMemory(largest, c.threads)
 	var all []*contestant
 	var rows []Row
 	add := func(threads int, variant string, bytes int, run func() time.Duration) {
 		row := emptyRow()
-		row.Suite, row.Device, row.Variant, row.Threads, row.IOBytes = "roof", "cpu", variant, threads, int64(bytes)
+		row.Suite, row.Device, row.Variant, row.Threads, row.IOBytes = "peaks", "cpu", variant, threads, int64(bytes)
 		rows = append(rows, row)
 		all = append(all, &contestant{name: variant, run: func() (time.Duration, error) { return run(), nil }})
 	}
 	for _, n := range counts {
 		for _, dt := range []dtype{{millrace.Float32}, {millrace.Float64}} {
-			add(n, "multiply-add "+dt.String(), 0, func() time.Duration { return perGiga(r.MultiplyAdd(n, dt.size(), roofTime)) })
+			add(n, "multiply-add "+dt.String(), 0, func() time.Duration { return perGiga(r.MultiplyAdd(n, dt.size(), peakTime)) })
 		}
-		for _, bytes := range roofSizes {
+		for _, bytes := range peakSizes {
 			dst, src := host.dst[:bytes], host.src[:bytes]
 			again := max(1<<20/bytes, 1) // enough to be timed
 			repeat := func(f func() time.Duration) func() time.Duration {
@@ -103,29 +103,29 @@ func perGiga(ops float64, took time.Duration) time.Duration {
 	return time.Duration(float64(took) / ops * 1e9)
 }
 
-// roofBases are base contestants that do nothing but what a core does best; nil where there
+// peakBases are base contestants that do nothing but what a core does best; nil where there
 // is no machine code to do so.
-type roofBases struct {
+type peakBases struct {
 	r      *roof.Roof
 	flops  *contestant // seconds for 1e9 operations
 	copies map[int][]*contestant
 	reads  map[int]*contestant
 }
 
-// newRoofBases makes none on processors without machine code.
-func newRoofBases() *roofBases {
+// newPeakBases makes none on processors without machine code.
+func newPeakBases() *peakBases {
 	r, err := roof.New()
 	if err != nil {
 		return nil
 	}
-	return &roofBases{r: r, copies: map[int][]*contestant{}, reads: map[int]*contestant{}}
+	return &peakBases{r: r, copies: map[int][]*contestant{}, reads: map[int]*contestant{}}
 }
 
 // add makes the contestants that a problem is compared with.
-func (rs *roofBases) add(c *config, p *problem, host *hostMemory, add func(name string, run func() (time.Duration, error)) *contestant) {
+func (rs *peakBases) add(c *config, p *problem, host *hostMemory, add func(name string, run func() (time.Duration, error)) *contestant) {
 	if p.flops > 0 && rs.flops == nil {
 		rs.flops = add("multiply and add", func() (time.Duration, error) {
-			return perGiga(rs.r.MultiplyAdd(host.threads, c.dtype.size(), roofTime)), nil
+			return perGiga(rs.r.MultiplyAdd(host.threads, c.dtype.size(), peakTime)), nil
 		})
 	}
 	if read := p.inputBytes(); p.reads && rs.reads[read] == nil {
@@ -143,7 +143,7 @@ func (rs *roofBases) add(c *config, p *problem, host *hostMemory, add func(name 
 }
 
 // of are the contestants of a problem.
-func (rs *roofBases) of(c *config, p *problem) []*contestant {
+func (rs *peakBases) of(c *config, p *problem) []*contestant {
 	var list []*contestant
 	if p.flops > 0 {
 		list = append(list, rs.flops)
@@ -154,9 +154,9 @@ func (rs *roofBases) of(c *config, p *problem) []*contestant {
 	return append(list, rs.copies[p.bytes(c.dtype)/2]...)
 }
 
-// share fills the row's share of the nearer roof: the time that the problem takes at least,
+// share fills the row's share of the nearer peak: the time that the problem takes at least,
 // by its operations or by its bytes, over the time that it took.
-func (rs *roofBases) share(r *Row, c *config, p *problem, own *contestant) {
+func (rs *peakBases) share(r *Row, c *config, p *problem, own *contestant) {
 	kind, near := "copy", (*contestant)(nil)
 	scale := 1.0
 	if p.reads {
@@ -179,6 +179,6 @@ func (rs *roofBases) share(r *Row, c *config, p *problem, own *contestant) {
 		least[i] *= scale
 	}
 	e := paired.Ratio(least, times)
-	r.RoofKind = kind
-	r.RoofShare, r.RoofShareLo, r.RoofShareHi = number(e.Mid), number(e.Lo), number(e.Hi)
+	r.PeakKind = kind
+	r.PeakShare, r.PeakShareLo, r.PeakShareHi = number(e.Mid), number(e.Lo), number(e.Hi)
 }

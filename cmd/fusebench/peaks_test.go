@@ -8,10 +8,10 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// TestRoof runs the command whole: every rate is measured, by one thread and by two.
-func TestRoof(t *testing.T) {
+// TestPeaks runs the command whole: every rate is measured, by one thread and by two.
+func TestPeaks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
-	code, out, errs := fusebench("roof", "-threads", "2", "-runs", "2", "-warmup", "0", "-format", "json", "-o", file)
+	code, out, errs := fusebench("peaks", "-threads", "2", "-runs", "2", "-warmup", "0", "-format", "json", "-o", file)
 	if machine.Level() == machine.None {
 		if code != exitFailed || !strings.Contains(errs, "no machine code") {
 			t.Fatalf("exit %d, %q, without machine code", code, errs)
@@ -35,9 +35,9 @@ func TestRoof(t *testing.T) {
 	}
 }
 
-// TestRoofShare: the share is of the roof that is nearer by what a problem is, and is the
+// TestPeakShare: the share is of the peak that is nearer by what a problem is, and is the
 // median of the rounds' ratios.
-func TestRoofShare(t *testing.T) {
+func TestPeakShare(t *testing.T) {
 	at := func(times ...float64) *contestant {
 		k := &contestant{times: times}
 		for i := range times {
@@ -48,8 +48,8 @@ func TestRoofShare(t *testing.T) {
 	own := at(10, 20, 10)
 	small := &oracle{units: 1, size: 4}
 	c := &config{dtype: dtype{1}}
-	roofs := func(bytes int) *roofBases {
-		return &roofBases{
+	peaks := func(bytes int) *peakBases {
+		return &peakBases{
 			flops: at(1, 2, 1), reads: map[int]*contestant{bytes: at(7, 14, 7)},
 			copies: map[int][]*contestant{(bytes + 4*small.elements()) / 2: {at(6, 12, 6), at(5, 10, 5)}},
 		}
@@ -65,9 +65,9 @@ func TestRoofShare(t *testing.T) {
 		{&problem{oracle: small, reads: true}, "read", 0.7},
 	} {
 		row := emptyRow()
-		roofs(q.p.inputBytes()).share(&row, c, q.p, own)
-		if row.RoofKind != q.kind || row.RoofShare != q.want {
-			t.Errorf("%v of the %s roof, want %v of %s", row.RoofShare, row.RoofKind, q.want, q.kind)
+		peaks(q.p.inputBytes()).share(&row, c, q.p, own)
+		if row.PeakKind != q.kind || row.PeakShare != q.want {
+			t.Errorf("%v of the %s peak, want %v of %s", row.PeakShare, row.PeakKind, q.want, q.kind)
 		}
 	}
 }

@@ -62,9 +62,9 @@ func ruleOf(c *follow.Call[tensor]) *rule {
 }
 
 const (
-	onMask  = "its result is no number with a derivative"
-	onInt   = "integers have no derivative"
-	isStep  = "its derivative is 0 wherever it has one"
+	onMask  = "its result is no number with a gradient"
+	onInt   = "integers have no gradient"
+	isStep  = "its gradient is 0 wherever it has one"
 	isLeaf  = "it has no operand"
 	byOther = "it is recorded as part of composites that have rules of their own"
 )
@@ -108,7 +108,7 @@ func init() { // in init, because rules call ops whose hooks use rules
 
 		ir.Sign: {none: isStep}, ir.Floor: {none: isStep}, ir.Ceil: {none: isStep}, ir.Round: {none: isStep}, ir.Trunc: {none: isStep}, ir.FloorDiv: {none: isStep},
 		ir.Not: {none: onInt}, ir.IsNaN: {none: onMask}, ir.IsInf: {none: onMask}, ir.IsFinite: {none: onMask},
-		ir.Reinterpret: {none: "bits have no derivative"},
+		ir.Reinterpret: {none: "bits have no gradient"},
 		ir.And:         {none: onInt}, ir.Or: {none: onInt}, ir.Xor: {none: onInt}, ir.Shl: {none: onInt}, ir.Shr: {none: onInt}, ir.MulHigh: {none: onInt},
 		ir.Philox: {none: onInt},
 		ir.Eq:     {none: onMask}, ir.Ne: {none: onMask}, ir.Lt: {none: onMask}, ir.Le: {none: onMask}, ir.Gt: {none: onMask}, ir.Ge: {none: onMask},

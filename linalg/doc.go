@@ -28,16 +28,16 @@
 // SingularValues, Eigh, Eigvalsh, PseudoInverse and LeastSquares, in its matrix, reject them as
 // [ErrNotFinite]. (NumPy's behavior depends on its BLAS.)
 //
-// # Derivatives
+// # Gradients
 //
-// Package autodiff has derivatives of all functions, and derivatives of these. They are computed by other
+// Package autodiff has gradients of all functions, and gradients of these. They are computed by other
 // calls of this package and matrix products.
 //
-//   - Cholesky and Eigh read the lower triangle only. Their derivatives are symmetric: those of a function of (A+Aᵀ)/2.
-//   - Derivatives with respect to the vectors of Eigh and SVD are large or not finite if eigenvalues or singular values are close or equal. Vectors that the loss does not use add nothing. Derivatives through values alone always exist.
+//   - Cholesky and Eigh read the lower triangle only. Their gradients are symmetric: those of a function of (A+Aᵀ)/2.
+//   - Gradients with respect to the vectors of Eigh and SVD are large or not finite if eigenvalues or singular values are close or equal. Vectors that the loss does not use add nothing. Gradients through values alone always exist.
 //   - Those of QR exist for matrices of full rank with no more columns than rows.
 //   - Those of SlogDet exist for matrices that are not singular; those of Det for all, up to the second for a singular matrix.
-//   - LeastSquares and PseudoInverse jump where the rank of a matrix changes: their derivatives hold for constant rank.
+//   - LeastSquares and PseudoInverse jump where the rank of a matrix changes: their gradients hold for constant rank.
 //
 // # Eigenvalues of other matrices
 //

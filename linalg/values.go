@@ -13,7 +13,7 @@ import (
 
 // SingularValues returns the k = min(m, n) singular values, (…, k), of a matrix of shape (…, m, n),
 // from the largest to the smallest: NumPy's and PyTorch's svdvals. It computes no vectors and is
-// therefore faster than [SVD]; the last digits may differ. Its derivative also exists for equal
+// therefore faster than [SVD]; the last digits may differ. Its gradient also exists for equal
 // values. NaN or an infinity is [ErrNotFinite].
 func SingularValues(a *tensor) *tensor {
 	return function{name: "singularvalues", results: 1, check: isMatrix, run: singularValues, back: singularValuesBack}.call(a)[0]
@@ -21,7 +21,7 @@ func SingularValues(a *tensor) *tensor {
 
 // Eigvalsh returns the eigenvalues, (…, n), of a symmetric matrix of shape (…, n, n), from the
 // smallest to the largest: NumPy's eigvalsh. Only the lower triangle is read. It computes no
-// vectors and is therefore faster than [Eigh]; the last digits may differ. Its derivative also
+// vectors and is therefore faster than [Eigh]; the last digits may differ. Its gradient also
 // exists for equal values. NaN or an infinity is [ErrNotFinite].
 func Eigvalsh(a *tensor) *tensor {
 	return function{name: "eigvalsh", results: 1, check: isSquare, run: eigvalsh, back: eigvalshBack}.call(a)[0]

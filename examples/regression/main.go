@@ -1,5 +1,5 @@
-// Regression fits lines: by the normal equations' gradient with derivatives from
-// package autodiff, and a logistic one by package optim's Adam.
+// Regression fits a linear model by gradient descent with package autodiff, and a logistic one
+// with Adam of package optim.
 //
 //	go run ./examples/regression
 package main
@@ -28,8 +28,7 @@ func main() {
 	fmt.Printf("%.1f %% of the points are on the right side of the line\n", 100*right)
 }
 
-// linear finds the weights of n noisy points by going down the derivative of the mean
-// squared error.
+// linear finds the weights of n noisy points by gradient descent on the mean squared error.
 func linear(n int) (*millrace.Tensor, error) {
 	sought := millrace.FromSlice([]float32{2, -3, 0.5}, 3, 1)
 	x := millrace.Normal(millrace.Float32, 1, n, 3)

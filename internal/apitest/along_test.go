@@ -97,7 +97,7 @@ var alongs = []alongAxis{
 	{name: "argsort descending of NaN", dts: floats, result: ir.Int64, call: (*tensor).ArgSortDescending, of: orderOf(true), values: withNaN},
 }
 
-// TestAlongAxesAgainstLoops runs every op along one axis, over all axes of the cases.
+// TestAlongAxesAgainstLoops runs every op that works along one axis, for all axes of the cases.
 func TestAlongAxesAgainstLoops(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(1, 2))

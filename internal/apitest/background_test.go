@@ -23,9 +23,9 @@ func longErf(x *millrace.Tensor) *millrace.Tensor {
 	return millrace.Where(x.GtScalar(0), p(x), p(x.Neg()).Neg())
 }
 
-// TestBackgroundSearchCompilesWhatStays: the first run of new code takes a greedy plan. Its kernels
-// are not compiled, because the work is less than compiling them; those of the plan that replaces
-// it are. The bits do not change.
+// TestBackgroundSearchCompilesWhatStays: the first run of new code takes a greedy plan. Its
+// kernels are not compiled, because they do less work than a compile takes. The kernels of the
+// plan that replaces it are compiled. The bits do not change.
 func TestBackgroundSearchCompilesWhatStays(t *testing.T) {
 	var plans []string
 	dev := open(t, millrace.Options{Trace: &millrace.Trace{Flush: func(e millrace.FlushEvent) { plans = append(plans, e.Plan) }}})
@@ -76,7 +76,7 @@ func TestBackgroundSearchCompilesWhatStays(t *testing.T) {
 	}
 }
 
-// codeMade is the number of kernels with code, of any kind.
+// codeMade returns the number of kernels with code, of any kind.
 func codeMade(s millrace.Stats) int64 { return s.Runtime.Compiles + s.Runtime.NativeKernels }
 
 // compiles reports whether this machine makes code of kernels.

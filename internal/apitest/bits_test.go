@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// TestBitcast: the bits of numbers as those of every other width, and back.
+// TestBitcast reads the bits of numbers as numbers of every other width, and back.
 func TestBitcast(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		data := []uint32{0, 1, 0xdeadbeef, 0x80000000, 0x3f800000, 0x7f800000, 0xffffffff, 0x01020304}

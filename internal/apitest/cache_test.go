@@ -25,7 +25,7 @@ const (
 	chainExports = "APITEST_CHAIN_EXPORTS"
 )
 
-// chainLen, likewise, is the vector's number of elements.
+// chainLen, another variable, is the vector's number of elements.
 const chainLen = "APITEST_CHAIN_LEN"
 
 // productLen is the length from which the chain ends in a product of matrices, which can run in

@@ -58,7 +58,8 @@ func summed(spec string, xs ...array) array {
 	return r
 }
 
-// valuesFor are whole numbers that a dtype can hold, with the sums of their products.
+// valuesFor returns whole numbers for which a dtype can hold the numbers and the sums of their
+// products.
 func valuesFor(rng *rand.Rand, dt ir.DType, shape ...int) array {
 	if dt.IsInt() && !dt.IsSigned() || dt.Bits() < 32 {
 		return natural(rng, 3, shape...)

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// model is code with broadcast operands, several outputs and a reduction: a second pass must find
+// model is code with broadcast operands, several outputs and a reduction. A second pass must find
 // its plans known at any batch size.
 func model(x, weight, bias, scale *millrace.Tensor) (*millrace.Tensor, *millrace.Tensor) {
 	h := x.Mul(weight).Add(bias)

@@ -19,7 +19,7 @@ func TestMultinomialOfManyWeights(t *testing.T) {
 		weights := millrace.Full(millrace.Float32, 3, n)
 		for _, replace := range []bool{true, false} {
 			if !replace && n > 1<<24 {
-				continue // sorts all of them
+				continue // it sorts all of them
 			}
 			at, err := millrace.Values[int64](millrace.Multinomial(millrace.Int64, 7, weights, draws, replace))
 			if err != nil {
@@ -40,7 +40,7 @@ func TestMultinomialOfManyWeights(t *testing.T) {
 	}
 }
 
-// TestQuantileIsWithinData: a quantile is between the two elements beside its position, also if
+// TestQuantileIsWithinData: a quantile is between the two elements next to its position, even if
 // these are adjacent floats.
 func TestQuantileIsWithinData(t *testing.T) {
 	check := func(data []float32, q float64) {

@@ -49,9 +49,9 @@ type footprint struct {
 	device   int64 // live bytes of the device
 }
 
-// holds measures the memory after garbage and its dependents are gone.
+// holds measures the memory after garbage, and memory that depends on garbage, is freed.
 func holds(d *millrace.Device) (f footprint) {
-	for range 3 { // dependents of garbage are released a moment later
+	for range 3 { // memory that depends on garbage is released a moment later
 		goruntime.GC()
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -38,10 +38,10 @@ var nativePrograms = []func(x, w *tensor) *tensor{
 
 const nativeRows = 24
 
-// nativeWidths are lengths of rows: with and without whole vectors.
+// nativeWidths are lengths of rows, with and without a rest after the last whole vector.
 var nativeWidths = [...]int{1, 7, 64, 301}
 
-// nativeInput are numbers that differ from seed to seed.
+// nativeInput returns numbers that differ from seed to seed.
 func nativeInput(seed uint64, n int) []float32 {
 	rng := rand.New(rand.NewPCG(seed, 8))
 	x := make([]float32, n)
@@ -211,7 +211,7 @@ func isNaN(dt millrace.DType, b []byte) bool {
 
 const pausesMetric = "/sched/pauses/total/gc:seconds"
 
-// pauses are the collector's so far, as a histogram.
+// pauses returns the collector's pauses so far, as a histogram.
 func pauses() *metrics.Float64Histogram {
 	s := []metrics.Sample{{Name: pausesMetric}}
 	metrics.Read(s)

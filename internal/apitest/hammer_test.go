@@ -37,8 +37,8 @@ func hammerTime(t *testing.T, turns int) time.Duration {
 
 const workers = 10
 
-// hammer runs work on ten goroutines until the time is over or one fails. One test calls it for so
-// many rounds.
+// hammer runs work on ten goroutines until the time is over or one fails. turns is how many
+// rounds the test has.
 func hammer(t *testing.T, turns int, dev *millrace.Device, stream func(worker int) *millrace.Stream, work func(s *millrace.Stream, rng *rand.Rand) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), hammerTime(t, turns))

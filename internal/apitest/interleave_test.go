@@ -49,7 +49,7 @@ func TestComputedAgainForAnotherStream(t *testing.T) {
 	}
 	again := func() error { // 5-1
 		x := b.Sub(a.Exp())
-		if err := wantAll(x.AddScalar(1), 3, 5); err != nil { // which leaves x unwritten
+		if err := wantAll(x.AddScalar(1), 3, 5); err != nil { // this leaves x unwritten
 			return err
 		}
 		return wantAll(millrace.FullOn(other, millrace.Float32, 10, 3).Add(x), 3, 14)

@@ -25,7 +25,7 @@ var limitPrograms = []struct {
 		const size = rowsOf * pointsOf
 		x := millrace.ArangeOn(p, millrace.Float32, 0, float64(size+n), 1)
 		sum := x.Slice(millrace.R(0, size))
-		for i := 1; i < n; i++ { // at another position each, where so few elements are not worth memory
+		for i := 1; i < n; i++ { // at another position each time, with so few elements that they are not worth memory
 			sum = sum.Add(x.Slice(millrace.R(i, size+i)))
 		}
 		return []*millrace.Tensor{sum}

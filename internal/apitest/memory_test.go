@@ -10,7 +10,7 @@ import (
 // limited opens a device with a memory limit and returns the largest observed use.
 func limited(t *testing.T, limit int64) (*millrace.Device, func() int64) {
 	t.Helper()
-	dev := open(t, millrace.Options{MemoryLimit: limit, Compile: millrace.CompileOff, Tune: millrace.TuneOff}) // whose trials take memory, too
+	dev := open(t, millrace.Options{MemoryLimit: limit, Compile: millrace.CompileOff, Tune: millrace.TuneOff}) // its trials would take memory too
 	var most int64
 	return dev, func() int64 {
 		s := dev.Stats()

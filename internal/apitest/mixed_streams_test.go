@@ -57,7 +57,7 @@ type mixed struct {
 	scopes  []*mixedScope
 	all     []*mixedHandle
 	rec     *millrace.Recording
-	weights *mixedHandle // which the recording reads
+	weights *mixedHandle // the recording reads it
 }
 
 func newMixed(t *testing.T, seed uint64) *mixed {
@@ -138,7 +138,7 @@ func (m *mixed) check(h *mixedHandle) error {
 	return nil
 }
 
-func (m *mixed) pick() *mixedHandle { // of the last ones
+func (m *mixed) pick() *mixedHandle { // from the most recent ones
 	for {
 		h := m.all[max(0, len(m.all)-12)+m.rng.IntN(min(12, len(m.all)))]
 		if !h.gone || m.rng.IntN(10) == 0 {

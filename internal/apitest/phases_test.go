@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// TestLongRowsAreComputedOnce: what takes long to compute and is folded twice, as for a mean and a
-// standard deviation, is written where its row fits in no cache. A short row is one kernel, which
-// keeps it. The bits are the same.
+// TestLongRowsAreComputedOnce: some values take long to compute and are folded twice, as for a
+// mean and a standard deviation. They are written if their row fits in no cache. A short row is
+// one kernel, which keeps them. The bits are the same.
 func TestLongRowsAreComputedOnce(t *testing.T) {
 	for _, c := range []struct {
 		n       int

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// joins are calls that combine tensors, of operands of two dims.
+// joins are calls that combine tensors; the operands have two dims.
 var joins = []struct {
 	name string
 	call func(x []*tensor) *tensor
@@ -20,8 +20,8 @@ var joins = []struct {
 	{"columns", func(x []*tensor) *tensor { return millrace.Concat(1, x...) }, func(a []array) array { return joined(1, a...) }},
 }
 
-// TestConcatMovesEachElementOnce: a concatenation reads and writes every element once, whatever
-// makes the operands: the device counts as much as for a copy.
+// TestConcatMovesEachElementOnce: a concatenation reads and writes every element once, in
+// whatever way its operands are made. The device's counters are those of a copy.
 func TestConcatMovesEachElementOnce(t *testing.T) {
 	for _, spec := range []string{"cpu:tier=0,explore=wait", "cpu:explore=wait"} {
 		dev := openSpec(t, spec)

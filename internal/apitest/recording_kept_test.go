@@ -38,7 +38,7 @@ func TestReplayedStepsElsewhere(t *testing.T) {
 					}
 				}
 				held = append(held, got[0])
-				if i%16 == 15 { // another reader: the next run takes other memory for it
+				if i%16 == 15 { // another reader, so the next run uses other memory for it
 					w := replayed.w[i/16%3]
 					held = append(held, w.Reshape(w.Len()))
 				}

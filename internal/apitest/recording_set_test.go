@@ -76,7 +76,7 @@ func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
 			switch kind {
 			case 0: // a view
 				v = v.Flip(0)
-			case 1: // which is never read
+			case 1: // a tensor that is never read
 				v = v.MulScalar(2)
 				if _, err := millrace.Values[float32](v.AddScalar(1)); err != nil {
 					t.Fatal(err)
@@ -198,7 +198,7 @@ func TestRecordingSetsWhatOthersHave(t *testing.T) {
 		{"the same, which is read", func(w *tensor) *tensor { return w.To(dev.NewStream()) }, true, 2},
 		{"what is made of it", func(w *tensor) *tensor {
 			y := w.Mul(w)
-			if _, err := millrace.Values[float32](y.Neg()); err != nil { // without writing it for that
+			if _, err := millrace.Values[float32](y.Neg()); err != nil { // this does not write y
 				t.Fatal(err)
 			}
 			return y

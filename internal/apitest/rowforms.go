@@ -46,7 +46,7 @@ func (r *Runner) reduce(n *ir.Node) *tensor {
 	if n.Op == ir.Dot {
 		return r.dot(n, t, r.Tensors[n.Args[1].ID])
 	}
-	none := len(axes) == 0 && t.Rank() > 0 // as a call it would mean all axes
+	none := len(axes) == 0 && t.Rank() > 0 // a call without axes would mean all axes
 	if f, ok := positionForms[n.Op]; ok {
 		if none {
 			return millrace.ZerosOn(r.place, n.DT, n.Shape...)
@@ -63,8 +63,8 @@ func (r *Runner) reduce(n *ir.Node) *tensor {
 	}
 }
 
-// dot records a contraction of two tensors of one shape. A contraction over no axes is one over an
-// axis of size 1: it is no product, which may be -0.
+// dot records a contraction of two tensors of one shape. A contraction over no axes becomes one
+// over an axis of size 1, because a product could be -0.
 func (r *Runner) dot(n *ir.Node, t, u *tensor) *tensor {
 	var batch []int
 	axes := n.Attr.Axes
@@ -130,7 +130,7 @@ func (r *Runner) scatter(n *ir.Node) *tensor {
 func window(n *ir.Node, t *tensor) *tensor {
 	a := n.Attr.Axes[0]
 	size, count := n.Shape[a+1], n.Shape[a]
-	if size == 0 || count == 0 { // which the API lacks
+	if size == 0 || count == 0 { // the API lacks this
 		return t.Reshape(t.Shape()...).Slice(nothing(t.Rank())...).Reshape(n.Shape...)
 	}
 	all := t.Windows(a, millrace.Window{Size: size, Stride: n.Attr.Step[0], Dilation: n.Attr.Step[1]}, 0)

@@ -50,8 +50,8 @@ func (m *makemore) weights() []*tensor {
 	return []*tensor{m.table, m.w[0], m.b[0], m.w[1], m.b[1], m.w[2], m.b[2]}
 }
 
-// step is forward, backward and update for (batch, 3) characters and the next ones; it returns the
-// mean loss.
+// step does forward, backward and update for (batch, 3) characters and the characters after them.
+// It returns the mean loss.
 func (m *makemore) step(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
 	x := m.table.Take(in[0], 0).Reshape(m.batch, before*embedded)
 	h := [4]*tensor{x}
@@ -79,7 +79,7 @@ func (m *makemore) step(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
 	return []*tensor{loss}, nil
 }
 
-// input is a batch of characters with the next ones.
+// input returns a batch of characters with the characters after them.
 func (m *makemore) input(at millrace.Place, seed uint64) []*tensor {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	draw := func(n int) []int32 {

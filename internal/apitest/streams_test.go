@@ -79,7 +79,7 @@ func TestDroppedStream(t *testing.T) {
 	for i := 0; i < 50 && (st.LiveBytes != 32 || st.PinnedBytes != 0); i++ {
 		goruntime.GC()
 		time.Sleep(time.Millisecond)
-		st = dev.Stats() // which notices dead tensors
+		st = dev.Stats() // Stats notices dead tensors
 	}
 	if st.LiveBytes != 32 || st.PinnedBytes != 0 {
 		t.Errorf("%d bytes live, %d pinned", st.LiveBytes, st.PinnedBytes)
@@ -110,7 +110,7 @@ func TestClosedStreamTakesNothing(t *testing.T) {
 	if _, err := r.RunWith(nil, millrace.RunOptions{On: s, Give: []bool{true}}, x); !errors.Is(err, millrace.ErrClosed) {
 		t.Errorf("Run: %v", err)
 	}
-	if err := wantAll(x, 3, 1); err != nil { // it was not given away
+	if err := wantAll(x, 3, 1); err != nil { // x was not given away
 		t.Error(err)
 	}
 }

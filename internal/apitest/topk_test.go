@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestTopKSelectsWhatSortsFirst: TopK of a long axis selects the first elements of its sort,
-// including ties, NaN and zeros of both signs, for every dtype, axis and way to run.
+// TestTopKSelectsWhatSortsFirst: TopK of a long axis selects the first elements of the axis's
+// sort, including ties, NaN and zeros of both signs, for every dtype, axis and way to run.
 func TestTopKSelectsWhatSortsFirst(t *testing.T) {
 	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 1e-40, -1e-40, 5e-324}
 	rng := rand.New(rand.NewPCG(40, 1))
@@ -89,7 +89,7 @@ func TestTopKSelectsWhatSortsFirst(t *testing.T) {
 	}
 }
 
-// bitsOf is the unsigned integer of a dtype's width.
+// bitsOf returns the unsigned integer dtype of a dtype's width.
 func bitsOf(dt ir.DType) ir.DType {
 	return map[int]ir.DType{8: ir.Uint8, 16: ir.Uint16, 32: ir.Uint32, 64: ir.Uint64}[dt.Bits()]
 }

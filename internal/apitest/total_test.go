@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
-// totalCases are programs of rows with folds over everything: tensors of one shape in, results out.
-// They become that many kernels.
+// totalCases are programs of rows with folds over all elements: tensors of one shape in, results
+// out. kernels is the number of kernels that they become.
 var totalCases = []struct {
 	name    string
 	kernels int64
@@ -42,8 +42,8 @@ var totalCases = []struct {
 	}},
 }
 
-// TestTotals: a fold of everything within a kernel of rows has the bits that it has alone, for all
-// threads, tiers and fusion modes.
+// TestTotals: a fold of all elements within a kernel of rows has the same bits as in a kernel of
+// its own, for all threads, tiers and fusion modes.
 func TestTotals(t *testing.T) {
 	specs := []string{"cpu:explore=wait,tier=0,threads=2", "cpu:explore=wait,tier=0,threads=1", "cpu:fusion=greedy,tier=0,threads=3"}
 	for _, c := range totalCases {

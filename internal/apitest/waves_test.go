@@ -19,7 +19,8 @@ func updates(sc *millrace.Scope, params, moments, grads []*millrace.Tensor) {
 	}
 }
 
-// heads are products of the heads of attention, one by one, each of views of one tensor.
+// heads are the products of the heads of attention, one by one; their operands are views of one
+// tensor.
 func heads(x *millrace.Tensor, n int) *millrace.Tensor {
 	var out []*millrace.Tensor
 	width := x.Shape()[1] / n

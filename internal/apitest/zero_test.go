@@ -68,10 +68,10 @@ var publicTypes = map[string]any{
 var quiet = map[string]bool{
 	"Device.Close": true, "Stream.Close": true, "BoundRecording.Close": true, "npy.Archive.Close": true, "npy.File.Close": true, "npy.Writer.Close": true, "safetensors.File.Close": true, "Options.Validate": true,
 	"Device.ForeignPlans": true, "OpError.Unwrap": true, "CompileError.Unwrap": true,
-	"Tensor.LayerNorm": true, "Tensor.RMSNorm": true, // whose scales may be nil
-	"Tensor.MaskedSoftmax": true, "Tensor.MaskedLogSoftmax": true, // whose mask may be nil
-	"FFT": true, "IFFT": true, "FFTN": true, "IFFTN": true, // whose imaginary part may be nil
-	"Generator.MarshalBinary": true, // the zero Generator is one
+	"Tensor.LayerNorm": true, "Tensor.RMSNorm": true, // their scales may be nil
+	"Tensor.MaskedSoftmax": true, "Tensor.MaskedLogSoftmax": true, // their mask may be nil
+	"FFT": true, "IFFT": true, "FFTN": true, "IFFTN": true, // their imaginary part may be nil
+	"Generator.MarshalBinary": true, // the zero Generator is valid
 }
 
 // TestZeroValues: every function and method of the public packages takes every zero value, nil and

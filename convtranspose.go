@@ -69,7 +69,7 @@ type backAxis struct {
 	in, out int // elements of the input and of the result
 	stride  int
 	each    int        // result elements per residue
-	parts   []backPart // one per residue, in order; if lone, only the residue that has places
+	parts   []backPart // one per residue, in order, or one for the only residue that has places
 	lone    bool
 	// joint: all residues have equally many places and use the same input elements. One
 	// convolution computes them as its outputs, parts has only the first residue's part, and the

@@ -51,7 +51,7 @@ type sizedTape struct {
 	tape  *stream.Tape
 }
 
-// generalTape is what the tapes of all sizes have in common that are 0 or 1 at the same axes. A
+// generalTape holds the common part of the tapes for all sizes that are 0 or 1 at the same axes. A
 // goroutine that makes one, or gives it up, holds making.
 type generalTape struct {
 	small []int           // the sizes, -1 for those above 1

@@ -99,8 +99,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestFlags checks that flags may have one dash or two and be before or after operands, and that
-// their values may follow a space or =.
+// TestFlags checks flags with one dash and with two, before and after operands, with their values
+// after a space and after =.
 func TestFlags(t *testing.T) {
 	for _, args := range []string{
 		"explain gelu -device cpu -variants erf -shape 4,4 -tier 0", "explain -device=cpu gelu --variants erf --shape=4,4 -tier=0",

@@ -16,10 +16,10 @@ type body struct {
 	x    *explorer
 	g    *group // values that g writes are never read from memory
 	code []ir.Instr
-	seen map[ir.Instr]ir.Ref
-	inst map[instance]ir.Ref
+	seen table[instrKey, ir.Ref]
+	inst table[instance, ir.Ref]
 
-	guards map[instance]ir.Ref // for each map, the value that says where its element exists
+	guards table[instance, ir.Ref] // for each map, the value that says where its element exists
 
 	operands []bodyOperand
 	inputs   int     // number of operands that are read from memory
@@ -55,7 +55,16 @@ func (s nodeSet) each(visit func(n int)) {
 		}
 	}
 }
-func (s nodeSet) has(n int32) bool { return s[n>>6]>>(n&63)&1 != 0 }
+func (s nodeSet) has(n int32) bool { return s != nil && s[n>>6]>>(n&63)&1 != 0 }
+
+// with adds to a set that is nil while it is empty.
+func (s nodeSet) with(n int32, words int) nodeSet {
+	if s == nil {
+		s = make(nodeSet, words)
+	}
+	s.add(n)
+	return s
+}
 
 // instance is a value at an index map from the group's domain. A contraction's operands and the
 // values after the contraction are computed at different times, so they are different instances.
@@ -76,35 +85,28 @@ type bodyOperand struct {
 func (b *body) reset(x *explorer, g *group) {
 	b.x, b.g, b.err, b.weight, b.inputs = x, g, nil, 0, 0
 	b.code, b.operands, b.scalars = b.code[:0], b.operands[:0], b.scalars[:0]
-	if b.seen == nil || len(b.seen) > 64 { // clearing a map takes as long as for the largest body so far
-		n := min(2*len(x.seg.Nodes), 64)
-		b.seen = make(map[ir.Instr]ir.Ref, n)
-		b.inst = make(map[instance]ir.Ref, n)
-		b.guards = make(map[instance]ir.Ref)
-	}
-	clear(b.seen)
-	clear(b.inst)
-	clear(b.guards)
-	n := len(x.seg.Nodes)
-	b.nodes, b.again, b.inside, b.within = newNodeSet(n), newNodeSet(n), newNodeSet(n), false
+	b.seen.empty()
+	b.inst.empty()
+	b.guards.empty()
+	b.nodes, b.again, b.inside, b.within = newNodeSet(len(x.seg.Nodes)), nil, nil, false
 }
 
 // value makes tensor t's element at the point that m leads to.
 func (b *body) value(t int32, m *indexMap) ir.Ref {
 	key := instance{t, m, b.within}
-	if r, ok := b.inst[key]; ok {
+	if r, ok := b.inst.get(key); ok {
 		return r
 	}
 	if b.err == errTooLarge {
 		return b.nothing(t)
 	}
-	if m.moved > maxMoved || b.x.farTooLarge(len(b.inst), b.inputs) {
+	if m.moved > maxMoved || b.x.farTooLarge(b.inst.count, b.inputs) {
 		b.err = errTooLarge
 		return b.nothing(t)
 	}
 	b.x.values++
 	r := b.make(t, m)
-	b.inst[key] = r
+	b.inst.set(key, r)
 	return r
 }
 
@@ -143,11 +145,11 @@ func (b *body) make(t int32, m *indexMap) ir.Ref {
 		return b.value(n.Args[arg].ID, own)
 	}
 	if b.nodes.has(def) {
-		b.again.add(def)
+		b.again = b.again.with(def, len(b.nodes))
 	}
 	b.nodes.add(def)
 	if b.within {
-		b.inside.add(def)
+		b.inside = b.inside.with(def, len(b.nodes))
 	}
 	switch n.Op.Class() {
 	case ir.ClassView:
@@ -275,12 +277,12 @@ func (b *body) emit(op ir.Op, dt ir.DType, imm uint64, args ...ir.Ref) ir.Ref {
 }
 
 func (b *body) add(in ir.Instr) ir.Ref {
-	if r, ok := b.seen[in]; ok {
+	if r, ok := b.seen.get(instrKey(in)); ok {
 		return r
 	}
 	b.code = append(b.code, in)
 	r := ir.Ref(len(b.code) - 1)
-	b.seen[in] = r
+	b.seen.set(instrKey(in), r)
 	b.weight += b.x.weights.of(b.code, in)
 	return r
 }

@@ -225,10 +225,16 @@ func grown[T any](list *[]T, n int) []T {
 // earlier group that it can join.
 func (x *explorer) mergeOnce() {
 	for j := 1; j < len(x.groups); j++ {
-		deps := x.dependencies()
+		var deps [][]int
 		for i := j - 1; i >= max(0, j-near); i-- {
 			v := x.join(x.groups[i], x.groups[j])
-			if v.group != nil && v.saving > 0 && !between(deps, i, j) {
+			if v.group == nil || v.saving <= 0 {
+				continue
+			}
+			if deps == nil {
+				deps = x.dependencies()
+			}
+			if !between(deps, i, j) {
 				x.replace(i, j, v.group)
 				j--
 				break

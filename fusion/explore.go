@@ -146,8 +146,9 @@ type explorer struct {
 	partOf   []int32 // the part of each node; nil: the segment is one part
 	writer   []int
 	writes   []write
-	touch    [2][][]int // see nearPairs
-	sizes    []Size     // the sizes at which the same choices would be made again
+	touch    [2][][]int       // see nearPairs
+	sizes    []Size           // the sizes at which the same choices would be made again
+	lone     map[int32]*group // see groupOf
 
 	values         int  // number of values put into bodies, over all bodies
 	search         bool // true while the search for the best plan runs
@@ -164,6 +165,7 @@ func newExplorer(seg *segment.Segment, caps *runtime.Caps, opt Options) *explore
 		weights:  make(weights),
 		stored:   make([]bool, len(seg.Tensors)),
 		verdicts: make(map[pair]verdict),
+		lone:     make(map[int32]*group),
 	}
 	x.part = make([]int32, len(seg.Nodes))
 	for n := range x.part {
@@ -249,7 +251,9 @@ func (x *explorer) written() (*Plan, error) {
 		x.noteSlower()
 		p.Sizes = x.sizes
 	}
-	p.Score = x.saved()
+	if x.opt.Mode != Greedy {
+		p.Score = x.saved()
+	}
 	p.uses = newUses(p)
 	return p, nil
 }
@@ -267,7 +271,9 @@ func (x *explorer) saved() float64 {
 	if x.opt.Mode == Unfused {
 		return 0
 	}
-	u := newExplorer(x.seg, x.caps, Options{Mode: Unfused})
+	alike := *x.graph // the same facts; only what is written is chosen anew
+	alike.roots, alike.alias = nil, slices.Repeat([]int32{-1}, len(x.alias))
+	u := &explorer{graph: &alike, caps: x.caps, opt: Options{Mode: Unfused}, model: x.model, weights: x.weights, stored: make([]bool, len(x.stored)), lone: make(map[int32]*group)}
 	u.eachAlone()
 	apart, now := u.total(), x.total()
 	if math.Abs(apart-now) < 1e-9*apart { // equal: only the order of the sum differs
@@ -276,7 +282,8 @@ func (x *explorer) saved() float64 {
 	return apart - now
 }
 
-// refusals lists, for pairs of steps that share data, why they are not one step.
+// refusals lists, for pairs of steps that share data, why they are not one step. It makes no group
+// for a greedy plan: a program waits for that one.
 func (x *explorer) refusals() []Refusal {
 	if x.opt.Mode == Unfused {
 		return nil
@@ -291,7 +298,14 @@ func (x *explorer) refusals() []Refusal {
 			rs = append(rs, Refusal{A: p[0], B: p[1], Reason: reasonParts, Bytes: x.common(a, b)})
 			continue
 		}
-		v := x.join(a, b)
+		v, ok := x.verdicts[pair{a, b}]
+		switch {
+		case ok:
+		case x.opt.Mode == Greedy:
+			v.why = reasonQuick
+		default:
+			v = x.join(a, b)
+		}
 		if v.group != nil {
 			v.why = reasonBetween
 		}
@@ -304,11 +318,11 @@ func (x *explorer) refusals() []Refusal {
 // reads, and tensors that both read. Each tensor counts once.
 func (x *explorer) common(a, b *group) int64 {
 	var n int64
-	for _, t := range x.tensors(a) {
-		if slices.Contains(x.tensors(b), t) && !(a.writes(t) && b.writes(t)) {
+	x.eachTensor(a, func(t int32) {
+		if (slices.Contains(x.price(b).reads, t) || b.writes(t)) && !(a.writes(t) && b.writes(t)) {
 			n += min(x.traffic(a, t), x.traffic(b, t)) * x.elemSize(x.seg.Tensors[t].DT)
 		}
-	}
+	})
 	return n
 }
 
@@ -320,15 +334,6 @@ func (x *explorer) eachTensor(g *group, visit func(t int32)) {
 	for _, r := range g.roots {
 		visit(r.tensor)
 	}
-}
-
-// tensors lists the tensors that a group reads and writes.
-func (x *explorer) tensors(g *group) []int32 {
-	ts := slices.Clone(x.price(g).reads)
-	for _, r := range g.roots {
-		ts = append(ts, r.tensor)
-	}
-	return ts
 }
 
 // traffic is the largest number of elements of t that a group moves.

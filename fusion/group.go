@@ -32,6 +32,7 @@ type cost struct {
 	reads   []int32    // tensors read, in order of first use
 	touched []instance // accesses, used to find shared tensors
 	bytes   int64
+	code    int    // length of the body
 	over    string // the device limit that is exceeded, instructions aside; "" if none
 	weight  int
 	seconds float64
@@ -44,8 +45,41 @@ type cost struct {
 	err     error
 }
 
-// groupOf makes the group that computes one tensor and writes nothing else.
+// groupOf is the group that computes one tensor and writes nothing else. It is made and priced again
+// only if another of the values behind it is stored now: where a group is too large, splitting it
+// needs the prices of all values in it at each split.
 func (x *explorer) groupOf(t int32) *group {
+	if g := x.lone[t]; g != nil && x.current(g) {
+		if g.cost != nil {
+			x.spend(g.cost.code)
+		}
+		return g
+	}
+	g := x.newGroup(t)
+	x.lone[t] = g
+	return g
+}
+
+// current reports that a group still computes the same values as when it was priced: those that it
+// reads are in memory, and the others are not.
+func (x *explorer) current(g *group) bool {
+	if g.cost == nil {
+		return true
+	}
+	for _, t := range g.cost.reads {
+		if x.node(t) != nil && !x.stored[t] {
+			return false
+		}
+	}
+	same := true
+	g.cost.nodes.each(func(n int) {
+		t := x.seg.Out[n]
+		same = same && (!x.stored[t] || g.writes(t))
+	})
+	return same
+}
+
+func (x *explorer) newGroup(t int32) *group {
 	b := &builders[kindElementwise]
 	g := &group{kind: b, domain: x.class.of[t], over: -1}
 	if n := x.node(t); x.isRowOp(t) {
@@ -113,7 +147,7 @@ func (x *explorer) price(g *group) *cost {
 	b, w := x.body(g)
 	x.spend(len(b.code))
 	runs := x.runs(g, b, w)
-	c := &cost{weight: b.weight, nodes: b.nodes, again: b.again, inside: b.inside, loose: runs.loose, err: b.err}
+	c := &cost{code: len(b.code), weight: b.weight, nodes: b.nodes, again: b.again, inside: b.inside, loose: runs.loose, err: b.err}
 	size := codegen.Size{Scalars: len(b.scalars)}
 	for i, o := range b.operands {
 		size.Count(o.kind)

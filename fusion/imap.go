@@ -18,8 +18,8 @@ type indexMap struct {
 	// elems is the size, at explored shapes, of the smallest shape on the way. The map reaches at
 	// most so many elements.
 	elems int64
-	next  map[edge]*indexMap    // cache of through
-	on    map[stepKey]*indexMap // the maps with one more step
+	id    int32
+	taken bool // the memory behind steps belongs to a map with one more step
 }
 
 type stepKind uint8
@@ -77,8 +77,11 @@ type edge struct {
 type mapSet struct {
 	seg   *segment.Segment
 	class *classes
-	roots map[int32]*indexMap // identity maps, by class
-	made  int                 // number of steps of all maps
+	roots map[int32]*indexMap        // identity maps, by class
+	on    table[mapKey, *indexMap]   // maps with one more step
+	next  table[crossing, *indexMap] // cache of through
+	made  int                        // number of steps of all maps
+	count int32                      // number of maps
 }
 
 func newMapSet(seg *segment.Segment, c *classes) *mapSet {
@@ -91,7 +94,8 @@ func (ms *mapSet) elems(class int32) int64 { return ms.class.elems[class] }
 func (ms *mapSet) identity(class int32) *indexMap {
 	m := ms.roots[class]
 	if m == nil {
-		m = &indexMap{from: class, to: class, elems: ms.elems(class)}
+		m = &indexMap{from: class, to: class, elems: ms.elems(class), id: ms.count}
+		ms.count++
 		ms.roots[class] = m
 	}
 	return m
@@ -137,7 +141,8 @@ func (ms *mapSet) row(def int32) *indexMap {
 // through extends m across a view node, from its result to its operand or (Permute and Reshape
 // only) up from its operand to its result.
 func (ms *mapSet) through(m *indexMap, e edge) *indexMap {
-	if n := m.next[e]; n != nil {
+	key := crossing{m, e}
+	if n, ok := ms.next.get(key); ok {
 		return n
 	}
 	node := &ms.seg.Nodes[e.node]
@@ -166,10 +171,7 @@ func (ms *mapSet) through(m *indexMap, e edge) *indexMap {
 		s.kind = stepSlice
 		n = ms.push(m, s)
 	}
-	if m.next == nil {
-		m.next = make(map[edge]*indexMap)
-	}
-	m.next[e] = n
+	ms.next.set(key, n)
 	return n
 }
 
@@ -233,20 +235,22 @@ func (m *indexMap) last() *mapStep {
 
 // goOn appends a step that does not join with the last one.
 func (ms *mapSet) goOn(m *indexMap, s mapStep) *indexMap {
-	k := s.key()
-	if n := m.on[k]; n != nil {
+	k := mapKey{m, s.key()}
+	if n, ok := ms.on.get(k); ok {
 		return n
 	}
-	n := &indexMap{from: m.from, to: s.to, before: m, moved: m.moved, elems: min(m.elems, ms.elems(s.to))}
-	n.steps = append(m.steps[:len(m.steps):len(m.steps)], s)
+	n := &indexMap{from: m.from, to: s.to, before: m, moved: m.moved, elems: min(m.elems, ms.elems(s.to)), id: ms.count}
+	ms.count++
+	if m.taken {
+		n.steps = append(m.steps[:len(m.steps):len(m.steps)], s)
+	} else { // the first map with one more step shares the memory of the steps that both have
+		n.steps, m.taken = append(m.steps, s), true
+	}
 	if s.kind == stepMove {
 		n.moved++
 	}
 	ms.made += len(n.steps)
-	if m.on == nil {
-		m.on = make(map[stepKey]*indexMap)
-	}
-	m.on[k] = n
+	ms.on.set(k, n)
 	return n
 }
 

@@ -42,12 +42,12 @@ func (b *body) guard(m *indexMap) ir.Ref {
 		return ir.None
 	}
 	key := instance{at: m, within: b.within}
-	if r, ok := b.guards[key]; ok {
+	if r, ok := b.guards.get(key); ok {
 		return r
 	}
 	s := m.last()
 	r := b.and(b.guard(m.before), b.inPart(m.before, s.node, s.axes[0]))
-	b.guards[key] = r
+	b.guards.set(key, r)
 	return r
 }
 

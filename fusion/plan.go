@@ -15,7 +15,7 @@ type Plan struct {
 	Sizes   []Size // the plan's size class: see [Size]
 	// Refusals say why two steps that share data are not one kernel.
 	Refusals []Refusal
-	// Score is the predicted time saved over one kernel per op, in seconds.
+	// Score is the predicted time saved over one kernel per op, in seconds; 0 for a greedy plan.
 	Score float64
 	// Mode says which search made the plan. String does not print it.
 	Mode Mode

@@ -25,6 +25,7 @@ const (
 	reasonGuarded     = "a result smaller than the domain but not one element per row"
 	reasonBetween     = "a third kernel must run between them"
 	reasonSlower      = "predicted to be slower together"
+	reasonQuick       = "not compared, as the plan was made quickly"
 	reasonParts       = "they are of different parts of a long segment"
 	reasonAlone       = "they share no data and the launch saved is small beside their work"
 )

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -21,8 +22,11 @@ func (e *Known) Explain(id int32) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "segment, explored on these shapes (the tensor asked about is %%%d):\n", id)
 	indent(&b, e.text)
-	fmt.Fprintf(&b, "plan, %s: %d kernels, %d views, predicted to save %.3g ms over one kernel per op\n",
-		e.grade(), len(e.Plan.Steps), len(e.Plan.Aliases), e.Plan.Score*1e3)
+	fmt.Fprintf(&b, "plan, %s: %d kernels, %d views", e.grade(), len(e.Plan.Steps), len(e.Plan.Aliases))
+	if e.Plan.Mode != fusion.Greedy {
+		fmt.Fprintf(&b, ", predicted to save %.3g ms over one kernel per op", e.Plan.Score*1e3)
+	}
+	b.WriteByte('\n')
 	indent(&b, e.planText())
 	for _, r := range e.refused() {
 		fmt.Fprintf(&b, "not fused: %s\n", r)

@@ -56,6 +56,12 @@ type leaf = segment.Leaf[queue.Key, *Known]
 // explorations are counted per stream. A cheap plan that is found again does get a search.
 const GreedyAfter = 32
 
+// SearchAfter is the number of wasted explorations after which a search in the background waits
+// until its segment comes again. A program that unrolls its loops has a new segment for each
+// length. A search for the best plan of each takes several times as long as the greedy plan, on a
+// processor that the next segments need.
+const SearchAfter = 2
+
 // hasEmpty reports a segment with a tensor without elements. Such segments need plans of their
 // own: if the product of sizes is 0, groups of dims look equal that are not.
 func hasEmpty(seg *segment.Segment) bool {

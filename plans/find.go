@@ -42,7 +42,7 @@ func (q *Query) Find() (e *Known, hit bool, err error) {
 		opt.Mode = fusion.Unfused // without elements, sizes do not show what is worth fusing
 	case opt.Mode == fusion.Best && q.Unpaid.Load() >= GreedyAfter:
 		opt.Mode = fusion.Greedy
-	case opt.Effort > 0:
+	case opt.Effort > 0 && q.Unpaid.Load() < SearchAfter:
 		job = q.newSearch(nil, nil, wants)
 	}
 	e, err = q.Explore(q.Seg, opt)

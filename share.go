@@ -30,6 +30,7 @@ func init() {
 		}
 		return failed(op, err, ts...)
 	}
+	handle.Site = func(scope any, text string) { scope.(*Scope).sc.SetSite(text) }
 	handle.Beside = func(tensors []any) (any, bool) {
 		hs := make([]*stream.Value, len(tensors))
 		for i, t := range tensors {

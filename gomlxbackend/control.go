@@ -189,9 +189,10 @@ func (f *Function) addMany(op compute.OpType, results []shapes.Shape, do applyMa
 // nested records a closure's graph; its results are tensors of their own. The
 // arguments stay the caller's.
 func (r *run) nested(g *Function, args []*millrace.Tensor) []*millrace.Tensor {
-	temps := r.temps
+	temps, site := r.temps, r.site
 	r.temps = nil
 	outs := r.record(g.prog, args)
+	r.at(site)
 	r.temps = temps
 	for i, t := range outs {
 		if slices.Contains(args, t) || slices.Contains(outs[:i], t) {

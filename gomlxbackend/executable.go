@@ -22,7 +22,8 @@ type program struct {
 // step is a node that is needed, in a program.
 type step struct {
 	node *Node
-	in   []int // slots
+	site string // what errors call it
+	in   []int  // slots
 	out  int
 	last []int // slots that no later step reads and no output is
 }
@@ -56,7 +57,7 @@ func compileProgram(f *Function, outputs []*Node) *program {
 		if !needed[n.id] || n.do == nil && n.doMany == nil && n.constant == nil {
 			continue // a parameter, or a result of a node with several
 		}
-		s := step{node: n, out: n.id}
+		s := step{node: n, site: n.site(), out: n.id}
 		for _, in := range n.in {
 			s.in = append(s.in, in.id)
 			if !readAfter[in.id] {
@@ -80,6 +81,7 @@ type run struct {
 	backend *Backend
 	sc      *millrace.Scope
 	temps   []*millrace.Tensor // what the step at hand made on the way
+	site    string             // of the step at hand
 	err     error              // why it cannot go on
 }
 
@@ -105,6 +107,7 @@ func (r *run) record(p *program, args []*millrace.Tensor) []*millrace.Tensor {
 			values[s.out] = s.node.constant.To(r.sc)
 			continue
 		}
+		r.at(s.site)
 		in := make([]*millrace.Tensor, len(s.in))
 		for i, id := range s.in {
 			in[i] = values[id]
@@ -260,7 +263,7 @@ func (e *Executable) execute(inputs []compute.Buffer, in []*content, given []boo
 	if err != nil {
 		putBack(inputs, in, ready, given)
 		drop(in, ready)
-		return nil, err
+		return nil, e.prog.named(err)
 	}
 	home := false
 	for i, c := range in {
@@ -358,6 +361,7 @@ func putBack(inputs []compute.Buffer, in, ready []*content, given []bool) {
 // walk records the graph on arguments that belong to the scope.
 func (e *Executable) walk(sc *millrace.Scope, args []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	r := &run{backend: e.backend, sc: sc}
+	defer r.at("")
 	outs := r.record(e.prog, args)
 	if r.err != nil {
 		return nil, r.err

@@ -18,7 +18,7 @@ var ErrNoValue = errors.New("nil tensor, or one that no op made")
 // Error is what went wrong with one op: which, where it was called, on what.
 type Error struct {
 	Op     string     // name of the op, as in "add"
-	Caller string     // file:line of the first caller outside the module's packages
+	Caller string     // file:line of the first caller outside the module's packages, or what stands for it
 	Shapes []ir.Shape // of the operands
 	Err    error
 

@@ -37,7 +37,7 @@ func Apply(dst *Value, op ir.Op, args []Arg) bool {
 // operands of these dtypes, that the result has the key's dtype, or that the device supports it.
 func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 	next, key := s.node.Predicted()
-	if next == nil || !key.Plain(op, len(args)) || s.usable() != nil || s.dev.Opts.Lines {
+	if next == nil || !key.Plain(op, len(args)) || s.usable() != nil || s.dev.Opts.Lines || s.sited() {
 		return false
 	}
 	var form *queue.Form

@@ -211,6 +211,7 @@ func (p *playing) run(part *tapePart) error {
 		p.done(o)
 	}
 	s.node = part.find(s)
+	s.lines = append(s.lines, part.lines...)
 	s.flush(part.end, p.wait)
 	for _, r := range part.results {
 		if v := p.made[r.product]; v != nil && v.state != stReady {

@@ -174,8 +174,12 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	dst.id = s.push(&n, form, held{v: dst})
 	s.enter(dst, scope)
 	s.came(dst, op.Class() != ir.ClassCreate, nil)
-	if (s.node == nil || s.dev.Opts.Lines) && s.trial == nil {
-		s.noteLine(operror.Caller())
+	if (s.node == nil || s.dev.Opts.Lines || s.sited()) && s.trial == nil {
+		if s.site != "" {
+			s.noteLine(s.site)
+		} else {
+			s.noteLine(operror.Caller())
+		}
 	}
 	s.maybeCut()
 	return nil

@@ -334,6 +334,30 @@ func TestGreedyPlansThatComeBack(t *testing.T) {
 	}
 }
 
+// After a few segments that did not come again, a search waits until its segment does.
+func TestSearchesWaitForSegmentsThatComeBack(t *testing.T) {
+	e, _, made := searching(t, nil)
+	for n := range plans.SearchAfter {
+		y := e.host(e.place(), ir.Shape{1}, 1)
+		for range n + 1 {
+			y = mul(e, y, 1)
+		}
+		e.want(y, 1)
+	}
+	e.idle()
+	before := e.d.Stats().Searches
+	*made = nil
+	e.twice(3, 3)
+	e.idle()
+	if n := e.d.Stats().Searches - before; n != 0 {
+		t.Errorf("%d searches for a segment that ran once", n)
+	}
+	e.twice(3, 3)
+	e.idle()
+	e.twice(3, 3)
+	same(t, *made, "greedy", "greedy again", "best again")
+}
+
 // The plan that a background search found outlives the process. The temporary plan does not.
 func TestSearchedPlansAreSaved(t *testing.T) {
 	dir := t.TempDir()

@@ -35,6 +35,7 @@ type Stream struct {
 	budget  int64                                  // weight above which a cut is considered earlier
 	alien   map[*memory.Storage]int32              // operands without a handle on this stream
 	lines   []string                               // source lines of the nodes, where known
+	site    string                                 // stands for the caller's line, see SetSite; "": none
 	stay    []*Value                               // pending values that a handle was set to
 	wanted  []want                                 // pending values that a handle wants: see Want
 	still   bool                                   // the stream is not cut while this is set

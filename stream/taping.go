@@ -64,6 +64,7 @@ const (
 // tapePart is one segment.
 type tapePart struct {
 	saved    *queue.Saved[held]
+	lines    []string // of the nodes, if SetSite gave them; else those of the plan hold
 	end      segment.End
 	operands []tapeOperand
 	results  []tapeResult
@@ -251,6 +252,9 @@ func (t *Taping) part(end segment.End) {
 	}
 	q := &t.s.q
 	p := &tapePart{saved: q.Save(), end: end}
+	if t.s.site != "" {
+		p.lines = slices.Clone(t.s.lines)
+	}
 	for id := range q.Slots {
 		if st := q.Slots[id].H.st; st != nil {
 			p.operands = append(p.operands, tapeOperand{int32(id), t.source(st)})

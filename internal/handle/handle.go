@@ -34,6 +34,10 @@ var Value func(tensor any) any
 // an op's result: the error of the first operand that carries one, else err.
 var Fail func(op string, err error, operands []any) (tensor any)
 
+// Site sets a text that errors and reports name in place of the caller's line, for the ops that are
+// recorded in a scope, a *millrace.Scope, from now on; "" ends that. See stream.Scope.SetSite.
+var Site func(scope any, text string)
+
 // Beside is a millrace.Place: the place of the result of an op on tensors of one device. See
 // stream.Beside.
 var Beside func(tensors []any) (place any, ok bool)

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/debug"
 )
 
-// A program with a mux of its own serves the page there, for those who run it.
+// A program with its own mux registers the page there.
 func ExamplePage() {
 	dev, err := millrace.Open("cpu:report")
 	if err != nil {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/millrace-go/millrace"
 )
 
 // Both ways find the same points, at sizes that no tile divides, and at one of everything.
@@ -33,6 +36,37 @@ func TestReadme(t *testing.T) {
 		here, there := function(program, start), function(readme, start)
 		if here == "" || here != there {
 			t.Errorf("main.go has\n%s\nand README.md\n%s", here, there)
+		}
+	}
+}
+
+// TestReadmeCounts: nearest records as many operations, and runs as many kernels, as README says, and
+// makes one plan for any number of queries.
+func TestReadmeCounts(t *testing.T) {
+	dev, err := millrace.Open("cpu:explore=wait")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	points := millrace.UniformOn(dev, millrace.Float32, 1, 30, 4)
+	for i, n := range []int{2, 3, 40} {
+		queries := millrace.UniformOn(dev, millrace.Float32, 2, n, 4)
+		if err := errors.Join(queries.Eval(), points.Eval()); err != nil {
+			t.Fatal(err)
+		}
+		before := dev.Stats()
+		found := nearest(queries, points)
+		recorded := dev.Stats()
+		if err := found.Eval(); err != nil {
+			t.Fatal(err)
+		}
+		after := dev.Stats()
+		ops, early, kernels := recorded.Ops-before.Ops, recorded.Kernels-before.Kernels, after.Kernels-recorded.Kernels
+		if ops != 6 || early != 0 || kernels != 3 {
+			t.Errorf("%d queries: %d operations, %d kernels while they were recorded, %d when they ran", n, ops, early, kernels)
+		}
+		if made := after.Explorations - recorded.Explorations; made != int64(1-min(i, 1)) {
+			t.Errorf("%d queries: %d plans were made", n, made)
 		}
 	}
 }

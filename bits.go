@@ -8,13 +8,13 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Bitcast reads the bits of t's elements as elements of dtype dt: PyTorch's view(dtype), NumPy's
-// ndarray.view. If dt is narrower, the result has a new last dimension with the narrower elements
-// of each element, low bits first. If dt is wider, the last dimension of t must have as many
-// elements as one wider element holds (else ErrShape), and the result does not have that
-// dimension. A result of more than 8 dimensions is ErrShape. Both dtypes must be numbers, else
-// ErrDType, and dtypes of the device, else ErrUnsupported. Every NaN has the bits of the quiet
-// NaN without a sign.
+// Bitcast reads the bits of t's elements as elements of dtype dt: XLA's BitcastConvertType, and
+// for dtypes of one width PyTorch's view(dtype). If dt is narrower, the result has a new last
+// dimension with the narrower elements of each element, low bits first. If dt is wider, the last
+// dimension of t must have as many elements as one wider element holds (else ErrShape), and the
+// result does not have that dimension. A result of more than 8 dimensions is ErrShape. Both
+// dtypes must be numbers, else ErrDType, and dtypes of the device, else ErrUnsupported. Every NaN
+// has the bits of the quiet NaN without a sign.
 func (t *Tensor) Bitcast(dt DType) *Tensor {
 	const name = "bitcast"
 	h := hold(name, &t)

@@ -116,10 +116,11 @@ nocgo() {
 		go test -short -timeout 20m ./runtime/cpu ./codegen/native ./internal/apitest ./stream . ./optim ./cmd/fusebench
 }
 
-# Tests of drivers that compare launches with the oracle, one after another: what
-# is concurrent in them is C or the GPU, which the race detector does not see, and
-# their oracles take most of the time with it.
-one_by_one='^Test(BlockFunctions|Bytes|ContractSequence|DotOnePanel|DotShort|DotWalks|MachineFolds|Totals|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|DotKernels|Every(Half|Op)|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Ops|Patterns|s)|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$|^TestSuites$/^(Choices|Dot|DotApart|DotDims|DotIntegers|DotFused|Reduce|ReduceColumns|ReduceNaN|ReduceRandom|RowKernels|RowKernelsCut|RowKernelsShared|RowOps|Scatter|ScatterReach)$'
+# These tests compare launches with the oracle, one launch after another. Their only concurrency is
+# in C or on the GPU, where the race detector sees nothing, and it makes their oracles ten times
+# slower.
+one_by_one='^Test(BlockFunctions|Bytes|ContractSequence|Contract(Lone|Narrow)|DotOnePanel|DotShort|DotWalks|Evaluators|ExtremaOfZeros|FFTOfPrimes|Halves|MachineArgs|MachineFolds|ShortRows|Totals|TotalsRandom|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|DotKernels|Every(Half|Op)|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Ops|Patterns|s)|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$'
+one_by_one+='|^Test(Suites|Isolated)$/^(BeyondOneBinding|Choices|Division|Dot|DotApart|DotDims|DotIntegers|DotFused|IndexedLoads|Reduce|ReduceColumns|ReduceNaN|ReduceRandom|RowKernels|RowKernelsCut|RowKernelsShared|RowOps|RowsTakenTogether|Scatter|ScatterReach)$'
 
 race() {
 	if [ "$HAVE_RACE" = 0 ]; then
@@ -141,12 +142,12 @@ cross() {
 	done
 }
 
-# Left out where the arithmetic of compiled Go is looked at, which is compiled in no
-# other way for them: choices, facts, large, masked and sparse contractions are
-# about how work is shared out or left out, with the chains that TestContract runs;
-# short columns and random rows are folded by what TestReduce, TestRows and
-# TestRandomKernels run. nocgo runs all of them.
-not_arithmetic='^Test(Choices|FactsDecide|Contract(Large|Mask|Zeros)|ShortColumns|Random)$'
+# These builds test how Go compiles arithmetic. Tests of other subjects are left out: choices and
+# facts; large, masked, sparse and single contractions and sequences of them, which share out work,
+# leave it out or reuse memory around the arithmetic that TestContract runs; denormals, where the
+# oracle is compared with itself; memory. TestReduce, TestRows and TestRandomKernels run the arithmetic of
+# short columns and random rows. unit and nocgo run all of them.
+not_arithmetic='^Test(Choices|FactsDecide|Contract(Large|Lone|Mask|Sequence|Zeros)|Evaluators|FlushClose|GoAllocates|LargeResultsPassCaches|Needs|PreparedWaves|ShortColumns|Random)$'
 
 # What is run of machine code for arm64.
 neon='^Test(Call|MXCSR|Faults|FreedCode|Hammer|EveryOp|RandomKernels|RandomExact|RandomLoads|NothingBeyond|GuardedEdges|Pressure|EmptyAxis|LeastFault|LoadedDivisors|Flushed(Choices|Rounding)|RandomFlushed|MachineFolds|FoldingCode|NoExecutableMemory|RefusedKernel|Rows|Transposed|KernelAccesses'

@@ -64,11 +64,11 @@ type CompileMode = runtime.CompileMode
 // MILLRACE_COMPILE=c forbids machine code of kernels, and MILLRACE_COMPILE=off forbids both, and
 // also the machine code of reductions and matmul.
 const (
-	CompileBackground CompileMode = runtime.CompileBackground // the default: the process where it can, else compilers
-	CompileWait       CompileMode = runtime.CompileWait       // the same, and the first run waits for whatever compiles
-	CompileOff        CompileMode = runtime.CompileOff        // nobody
-	CompileNative     CompileMode = runtime.CompileNative     // the process: no compiler is started
-	CompileC          CompileMode = runtime.CompileC          // compilers; reductions and matmul stay machine code
+	CompileBackground CompileMode = runtime.CompileBackground // the default: the process if it can, else compilers
+	CompileWait       CompileMode = runtime.CompileWait       // the same, but the first run waits for the code
+	CompileOff        CompileMode = runtime.CompileOff        // no code: kernels are interpreted
+	CompileNative     CompileMode = runtime.CompileNative     // the process only: no compiler is started
+	CompileC          CompileMode = runtime.CompileC          // compilers only; reductions and matmul stay machine code
 )
 
 // Tier says how the CPU device runs kernels.
@@ -78,7 +78,7 @@ type Tier = device.Tier
 const (
 	TierAuto        Tier = device.TierAuto        // interpreted until compiled
 	TierInterpreter Tier = device.TierInterpreter // tier 0 only
-	TierCompiled    Tier = device.TierCompiled    // tier 1; runs wait for whatever compiles
+	TierCompiled    Tier = device.TierCompiled    // tier 1; runs wait for the code
 )
 
 // ExploreMode says whether the first run of a new segment of code waits until the best plan is
@@ -88,7 +88,7 @@ type ExploreMode = device.ExploreMode
 // The explore modes. A device that waits for compilers waits for plans too, and so do devices
 // that cannot run a kernel before it is compiled: GPUs.
 const (
-	ExploreBackground ExploreMode = device.ExploreBackground // run at once, swap the best plan in when it is found
+	ExploreBackground ExploreMode = device.ExploreBackground // run at once, and use the best plan when it is found
 	ExploreWait       ExploreMode = device.ExploreWait       // the first run waits
 )
 
@@ -98,10 +98,10 @@ type TuneMode = device.TuneMode
 
 // The tune modes.
 const (
-	TuneBackground TuneMode = device.TuneBackground // of kernels that run often, while the device is idle, or for 5 % of the time
+	TuneBackground TuneMode = device.TuneBackground // kernels that run often, while the device is idle or for 5 % of the time
 	TuneWait       TuneMode = device.TuneWait       // before a kernel's first run: for benchmarks
-	TuneOff        TuneMode = device.TuneOff        // never; nor is used what another process found out
-	TuneIdle       TuneMode = device.TuneIdle       // of kernels that run often, only while the device is idle
+	TuneOff        TuneMode = device.TuneOff        // never, and the timings of other processes are not used
+	TuneIdle       TuneMode = device.TuneIdle       // kernels that run often, only while the device is idle
 )
 
 // Denormals says how arithmetic treats denormal numbers of float32, float64 and bfloat16: see
@@ -111,7 +111,7 @@ type Denormals = ir.Denormals
 // The ways to treat denormals.
 const (
 	KeepDenormals  Denormals = ir.KeepDenormals  // IEEE 754: the default
-	FlushDenormals Denormals = ir.FlushDenormals // zeros of their sign, and no slower than other numbers
+	FlushDenormals Denormals = ir.FlushDenormals // zeros with the same sign, as fast as other numbers
 )
 
 // SubgroupMode says whether a GPU's shaders use subgroups, which are invocations that run in
@@ -120,7 +120,7 @@ type SubgroupMode = runtime.SubgroupMode
 
 // The subgroup modes. WebGPU's shaders have none.
 const (
-	SubgroupsOn  SubgroupMode = runtime.SubgroupsOn  // where the adapter has them
+	SubgroupsOn  SubgroupMode = runtime.SubgroupsOn  // if the adapter has them
 	SubgroupsOff SubgroupMode = runtime.SubgroupsOff // never
 )
 
@@ -130,7 +130,7 @@ type FusionMode = device.FusionMode
 // The fusion modes.
 const (
 	FusionOn     FusionMode = device.FusionOn     // search for the best plan
-	FusionGreedy FusionMode = device.FusionGreedy // the cheap rule only
+	FusionGreedy FusionMode = device.FusionGreedy // only the cheap rule
 	FusionOff    FusionMode = device.FusionOff    // one kernel for each op
 )
 

@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-go/millrace/internal/roof"
 )
 
-// peakTime is how long a thread multiplies and adds at a time.
+// peakTime is how long a thread multiplies and adds per measurement.
 const peakTime = 2 * time.Millisecond
 
-// peakSizes are the bytes that are copied and read: those of caches, and memory.
+// peakSizes are the numbers of bytes that are copied and read: sizes of caches, and of memory.
 var peakSizes = []int{16 << 10, 256 << 10, 4 << 20, 128 << 20}
 
 func setupPeaks() ([]cli.Flag, action) {
@@ -31,7 +31,7 @@ func setupPeaks() ([]cli.Flag, action) {
 	}
 }
 
-// timePeaks measures what one core can do at most, and what all can together.
+// timePeaks measures the most that one core can do, and that all can do together.
 func timePeaks(c *config, io streams) error {
 	r, err := roof.New()
 	if err != nil {
@@ -98,13 +98,13 @@ func timePeaks(c *config, io streams) error {
 	return c.deliver(io, &Report{Machine: thisMachine(), Rows: rows})
 }
 
-// perGiga is how long a thousand million operations take.
+// perGiga returns the time of a thousand million operations.
 func perGiga(ops float64, took time.Duration) time.Duration {
 	return time.Duration(float64(took) / ops * 1e9)
 }
 
-// peakBases are base contestants that do nothing but what a core does best; nil where there
-// is no machine code to do so.
+// peakBases are base contestants that only do what a core does best. They are nil if there is no
+// machine code for the processor.
 type peakBases struct {
 	r      *roof.Roof
 	flops  *contestant // seconds for 1e9 operations
@@ -112,7 +112,7 @@ type peakBases struct {
 	reads  map[int]*contestant
 }
 
-// newPeakBases makes none on processors without machine code.
+// newPeakBases returns nil on processors without machine code.
 func newPeakBases() *peakBases {
 	r, err := roof.New()
 	if err != nil {
@@ -142,7 +142,7 @@ func (rs *peakBases) add(c *config, p *problem, host *hostMemory, add func(name 
 	}
 }
 
-// of are the contestants of a problem.
+// of returns the contestants for a problem.
 func (rs *peakBases) of(c *config, p *problem) []*contestant {
 	var list []*contestant
 	if p.flops > 0 {
@@ -154,8 +154,8 @@ func (rs *peakBases) of(c *config, p *problem) []*contestant {
 	return append(list, rs.copies[p.bytes(c.dtype)/2]...)
 }
 
-// share fills the row's share of the nearer peak: the time that the problem takes at least,
-// by its operations or by its bytes, over the time that it took.
+// share fills the row's share of the nearer peak: the least time that the problem's operations or
+// its bytes take, divided by the time that it took.
 func (rs *peakBases) share(r *Row, c *config, p *problem, own *contestant) {
 	kind, near := "copy", (*contestant)(nil)
 	scale := 1.0

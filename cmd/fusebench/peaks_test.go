@@ -8,7 +8,8 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// TestPeaks runs the command whole: every rate is measured, by one thread and by two.
+// TestPeaks runs the whole command and checks that every rate is measured, by one thread and by
+// two.
 func TestPeaks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
 	code, out, errs := fusebench("peaks", "-threads", "2", "-runs", "2", "-warmup", "0", "-format", "json", "-o", file)
@@ -35,8 +36,8 @@ func TestPeaks(t *testing.T) {
 	}
 }
 
-// TestPeakShare: the share is of the peak that is nearer by what a problem is, and is the
-// median of the rounds' ratios.
+// TestPeakShare checks that the share is of the nearer peak, and is the median of the rounds'
+// ratios.
 func TestPeakShare(t *testing.T) {
 	at := func(times ...float64) *contestant {
 		k := &contestant{times: times}

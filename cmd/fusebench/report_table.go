@@ -229,7 +229,7 @@ var tables = map[string]struct {
 
 var ratioNote = fmt.Sprintf("× copy and × faster: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds.", paired.LeastPairs)
 
-// peakNote is under tables that have such a share.
+// peakNote is the note under tables with such a share.
 const peakNote = "of the peak: the least time by what bounds it (its multiplications and additions, or copying or reading its bytes, as fusebench peaks has them) ÷ this."
 
 // A layout is the form of a report for people: its title, its columns, and the notes under the

@@ -74,8 +74,8 @@ type Row struct {
 	ReadRatioLo number `json:"read_ratio_lo,omitzero"`
 	ReadRatioHi number `json:"read_ratio_hi,omitzero"`
 
-	PeakKind    string `json:"peak_kind,omitempty"` // what bounds it on the CPU: multiply-add, copy or read
-	PeakShare   number `json:"peak_share,omitzero"` // median over the rounds of the time at that rate/this: 1 is the most there is
+	PeakKind    string `json:"peak_kind,omitempty"` // the bound on the CPU: multiply-add, copy or read
+	PeakShare   number `json:"peak_share,omitzero"` // median over the rounds of the time at that rate/this: 1 is the maximum
 	PeakShareLo number `json:"peak_share_lo,omitzero"`
 	PeakShareHi number `json:"peak_share_hi,omitzero"`
 

@@ -106,15 +106,6 @@ func (x *explorer) madeOf() map[int32]nodeSet {
 // weight is the number of lowered instructions of a node.
 func (x *explorer) weight(n *ir.Node) int { return x.weights.node(x.seg, n) }
 
-// Work is the number of lowered instructions that a node executes for each element of its result;
-// 0 for a view.
-func Work(seg *segment.Segment, n *ir.Node) int {
-	if n.Op.Class() == ir.ClassView {
-		return 0
-	}
-	return make(weights).node(seg, n)
-}
-
 func (w weights) node(seg *segment.Segment, n *ir.Node) int {
 	switch n.Op.Class() {
 	case ir.ClassMove, ir.ClassGather: // the reads, and the choice among them

@@ -34,6 +34,8 @@ type Block struct {
 
 	By Maker // nil for host data
 	ID int32 // relative id of the block in By
+
+	unasked atomic.Bool // By wrote it although nothing asked for it, and nothing has used it yet
 }
 
 // Maker computed a block and can explain how.

@@ -25,9 +25,23 @@ func (m *Pool) note(b *Block) {
 	m.noted = append(m.noted, weak.Make(b))
 }
 
+// Guesser is a Maker that writes some results unasked, and is told which of them are used.
+type Guesser interface{ Used(id int32) }
+
+// Unasked notes that the block's maker, a Guesser, wrote it although nothing asked for it.
+func (b *Block) Unasked() { b.unasked.Store(true) }
+
+// Used tells the block's maker that a segment or a read uses a block that it wrote unasked.
+func (b *Block) Used() {
+	if b.unasked.Load() && b.unasked.Swap(false) {
+		b.By.(Guesser).Used(b.ID)
+	}
+}
+
 // MadeBy notes the maker of the block and the result's id there. On a device with a profile another
 // goroutine may read both at any time.
 func (b *Block) MadeBy(by Maker, id int32) {
+	b.unasked.Store(false)
 	if b.Mem.Profile == nil {
 		b.By, b.ID = by, id
 		return

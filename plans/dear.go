@@ -62,6 +62,7 @@ const costlyWork = 200
 // first results made from it that a handle can name. It also picks asked itself if its elements
 // take much work beyond the picked results.
 func Dearest(seg *segment.Segment, need []bool, asked int32) (ids []int32) {
+	each := fusion.Work(seg)
 	work := make([]int, len(seg.Tensors))
 	costs := make([]bool, len(seg.Tensors)) // released costly results, and released results made from them
 	for n := range seg.Nodes {
@@ -71,7 +72,7 @@ func Dearest(seg *segment.Segment, need []bool, asked int32) (ids []int32) {
 		}
 		node := &seg.Nodes[n]
 		dear := segment.Dear(node.Op)
-		work[id] = fusion.Work(seg, node)
+		work[id] = each[n]
 		for _, a := range node.Args[:node.NArgs] {
 			if !a.Scalar {
 				dear = dear || costs[a.ID]

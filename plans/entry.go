@@ -36,6 +36,7 @@ type Known struct {
 	Replayed atomic.Pointer[[]int32]
 
 	improving                       // the search for a better plan
+	unasked                         // the results that it writes although nothing asked for them
 	class                           // the sizes at which it is the best
 	Next      atomic.Pointer[Known] // the better plan, once it is found
 

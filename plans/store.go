@@ -23,6 +23,8 @@ type Store struct {
 
 	Unpaid atomic.Int32 // explorations since the last one whose plan was found again; see GreedyAfter
 	Quick  int          // effort of searches that the program waits for
+
+	Foresight Foresight
 }
 
 // planLimit limits the plans in the trie; each takes a few kilobytes.
@@ -30,7 +32,7 @@ const planLimit = 4096
 
 // Init prepares the Store of an open device.
 func (p *Store) Init(d *device.Base, kept *shelf.Shelf) {
-	p.Base, p.shelf, p.Quick = d, kept, QuickEffort
+	p.Base, p.shelf, p.Quick, p.Foresight = d, kept, QuickEffort, foresight
 	p.Trie = segment.NewTrie[queue.Key, *Known](force.Plans(planLimit), queue.Legal)
 	p.Trie.OnDrop(p.Retired)
 	p.Search.init(p)

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -43,24 +44,20 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		s.taping.part(end)
 	}
 	s.lend(end)
-	var err error
+	s.work.unasked, s.work.none = s.work.unasked[:0], false
 	ent, geo := s.hot(end)
-	seg, hit := &s.work.hot, true
-	if ent != nil {
-		s.dev.Counts.Hits.Add(1)
-	} else {
-		seg = s.segment(end)
-		if s.dev.Closed.Load() {
-			err = runtime.ErrClosed
-		} else {
-			ent, hit, err = s.query(seg, end).Find()
-		}
-		ent.SettleDear(seg)
+	if ent == nil && s.foresee(end) {
+		ent, geo = s.hot(end)
+	}
+	ent, seg, hit, err := s.run(ent, geo, end, wait)
+	if len(s.work.unasked) > 0 && errors.Is(err, runtime.ErrOutOfMemory) {
+		s.unmark()
+		ent, geo = s.hot(end)
+		ent, seg, hit, err = s.run(ent, geo, end, wait)
 	}
 	kernels, made := 0, ""
-	if err == nil {
+	if ent != nil {
 		kernels, made = len(ent.Plan.Steps), ent.Plan.Mode.String()
-		err = s.execute(ent, geo, seg, wait)
 	}
 	if err != nil {
 		s.rescue(seg, ent, err)
@@ -73,6 +70,26 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		s.dev.OnFlush(device.FlushEvent{Device: s.dev.Number, Stream: s.num, Segment: number, Reason: end.Reason.String(), Ops: ops, Kernels: kernels,
 			Hit: hit, Plan: made, Start: start, Elapsed: time.Since(start)})
 	}
+}
+
+// run finds a plan for the queue, if it is not known already, and executes it. The lock is held.
+func (s *Stream) run(ent *plans.Known, geo *plans.Geometry, end segment.End, wait bool) (_ *plans.Known, seg *segment.Segment, hit bool, err error) {
+	seg, hit = &s.work.hot, true
+	if ent != nil {
+		s.dev.Counts.Hits.Add(1)
+	} else {
+		seg = s.segment(end)
+		if s.dev.Closed.Load() {
+			err = runtime.ErrClosed
+		} else {
+			ent, hit, err = s.query(seg, end).Find()
+		}
+		ent.SettleDear(seg)
+	}
+	if err == nil {
+		err = s.execute(ent, geo, seg, wait)
+	}
+	return ent, seg, hit, err
 }
 
 // submitted sets the job for which unlock waits. With wait, it is the job submitted last. Without
@@ -214,6 +231,7 @@ func (s *Stream) execute(ent *plans.Known, geo *plans.Geometry, seg *segment.Seg
 	// Nothing may fail from here on.
 	w.Take()
 	s.settle(ent, seg)
+	s.wroteUnasked(ent)
 	if !s.dev.Opts.Check {
 		w.Submit(!wait)
 		return nil

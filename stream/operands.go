@@ -175,6 +175,7 @@ func (v *Value) found() found {
 	v.endLease()
 	st := v.mem.Load()
 	st.Retain()
+	st.Used()
 	return found{st, kind{v.dt, v.form}, v}
 }
 

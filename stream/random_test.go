@@ -70,6 +70,9 @@ func runRandom(p *ir.Graph, seed uint64) error {
 	}
 	defer d.Close()
 	d.plans.Quick = 1 + rnd.IntN(plans.QuickEffort) // a better plan may replace a plan at any moment
+	if rnd.IntN(2) == 0 {                           // results are written unasked
+		d.plans.Foresight = plans.Foresight{Work: 1 + rnd.IntN(30), Results: 1 + rnd.IntN(8)}
+	}
 	for turn := range 2 {
 		if err := runOnce(d, p, inputs, want, rnd); err != nil {
 			return fmt.Errorf("turn %d, options %+v: %w", turn, o, err)

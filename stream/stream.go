@@ -62,6 +62,10 @@ type scratch struct {
 	query   plans.Query
 	recipes []*recipe // the recipes of the flush, by leaf set
 	lent    []want    // the handles that want a value that this flush lends
+	unasked []int32   // the results that this flush writes although nothing asked for them
+	items   int       // the queue's length before these were marked
+	node    *segment.Node[queue.Key, *plans.Known]
+	none    bool // the flush writes no results unasked, because it did so for nothing before
 }
 
 // held is the queue's information about a relative id: the value, if a handle names it, and for
@@ -133,6 +137,7 @@ func (s *Stream) slot(v *Value) int32 {
 	}
 	st := v.mem.Load()
 	st.Retain()
+	st.Used()
 	s.notes(st, v)
 	s.weight += st.Bytes
 	v.id = s.q.Input(held{v, st}, v.dt, v.form)
@@ -159,6 +164,7 @@ func (s *Stream) foreign(st *memory.Storage, dt ir.DType, form *queue.Form) int3
 		s.alien = make(map[*memory.Storage]int32)
 	}
 	s.watchRead(st.Block) // a scope may release its handle
+	st.Used()
 	s.weight += st.Bytes
 	id := s.q.Input(held{nil, st}, dt, form)
 	s.alien[st] = id

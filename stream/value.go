@@ -166,6 +166,7 @@ func (v *Value) ready() *memory.Storage {
 		st.Release()
 		return nil
 	}
+	st.Used()
 	return st
 }
 

@@ -110,7 +110,8 @@ func inputs(p millrace.Place, m market) []*millrace.Tensor {
 }
 
 // prices of both options, by the means of what they pay and of its square: all paths are
-// computed and added up in one pass, and no path is written to memory.
+// computed and added up in one pass. The first runs also write what each path pays to memory, if
+// it fits, in case the program reads it again.
 func prices(dev *millrace.Device, m market, seed uint64, paths int) (p [2]estimate, err error) {
 	err = dev.Scope(func(sc *millrace.Scope) error {
 		in := inputs(sc, m)

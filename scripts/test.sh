@@ -146,8 +146,8 @@ cross() {
 # facts; large, masked, sparse and single contractions and sequences of them, which share out work,
 # leave it out or reuse memory around the arithmetic that TestContract runs; denormals, where the
 # oracle is compared with itself; memory. TestReduce, TestRows and TestRandomKernels run the arithmetic of
-# short columns and random rows. unit and nocgo run all of them.
-not_arithmetic='^Test(Choices|FactsDecide|Contract(Large|Lone|Mask|Sequence|Zeros)|Evaluators|FlushClose|GoAllocates|LargeResultsPassCaches|Needs|PreparedWaves|ShortColumns|Random)$'
+# short columns, random rows and totals. unit and nocgo run all of them.
+not_arithmetic='^Test(Choices|DotOnePanel|FactsDecide|Contract(Large|Lone|Mask|Sequence|Zeros)|Evaluators|FlushClose|GoAllocates|LargeResultsPassCaches|Needs|PreparedWaves|ShortColumns|Random|Totals)$'
 
 # What is run of machine code for arm64.
 neon='^Test(Call|MXCSR|Faults|FreedCode|Hammer|EveryOp|RandomKernels|RandomExact|RandomLoads|NothingBeyond|GuardedEdges|Pressure|EmptyAxis|LeastFault|LoadedDivisors|Flushed(Choices|Rounding)|RandomFlushed|MachineFolds|FoldingCode|NoExecutableMemory|RefusedKernel|Rows|Transposed|KernelAccesses'

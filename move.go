@@ -413,7 +413,7 @@ func (t *Tensor) MaskedFill(mask *Tensor, value float64) *Tensor {
 // names, and 0 elsewhere. It is PyTorch's one_hot. For a position out of range, all n are 0. t
 // has integers (else ErrDType), and the result has dtype dt, any dtype of tensors (else
 // ErrDType). A negative n, or a result of more than 8 dimensions, is ErrShape.
-func (t *Tensor) OneHot(n int, dt DType) *Tensor {
+func (t *Tensor) OneHot(dt DType, n int) *Tensor {
 	const name = "onehot"
 	h := hold(name, &t)
 	defer h.end()

@@ -93,7 +93,7 @@ func TestInitOrthogonal(t *testing.T) {
 			m = m.T()
 		}
 		n := m.Dim(0)
-		eye := millrace.Arange(millrace.Int32, 0, float64(n), 1).OneHot(n, millrace.Float32).MulScalar(4)
+		eye := millrace.Arange(millrace.Int32, 0, float64(n), 1).OneHot(millrace.Float32, n).MulScalar(4)
 		if ok, err := millrace.AllClose(m.MatMul(m.T()), eye, 0, 1e-5); err != nil || !ok {
 			t.Errorf("%v: %v, %v", shape, m.MatMul(m.T()), err)
 		}

@@ -40,7 +40,7 @@ func run(n, groups int) (centres *millrace.Tensor, rounds int, err error) {
 		}
 		group = next
 		// Sums and counts of each group; one that lost all its points keeps its centre.
-		member := group.OneHot(groups, millrace.Float32)
+		member := group.OneHot(millrace.Float32, groups)
 		count := member.SumKeep(0).T()
 		mean := member.T().MatMul(points).Div(count.MaximumScalar(1))
 		centres = millrace.Where(count.GtScalar(0), mean, centres)

@@ -321,7 +321,7 @@ func TestOneHotMaskedFillAgainstLoops(t *testing.T) {
 						x.v[1] = -1
 					}
 					trial{name: fmt.Sprint("onehot ", n), operands: []operandOf{{x, dt}}, dt: out,
-						call: func(x []*tensor) *tensor { return x[0].OneHot(n, out) },
+						call: func(x []*tensor) *tensor { return x[0].OneHot(out, n) },
 						want: func(a []array) array {
 							return made(append(slices.Clone(shape), n), func(at []int) float64 {
 								if a[0].get(at[:len(at)-1]...) == float64(at[len(at)-1]) {

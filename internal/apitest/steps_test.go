@@ -61,7 +61,7 @@ func (m *makemore) step(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
 	logits := h[2].MatMul(m.w[2]).Add(m.b[2])
 	loss := millrace.CrossEntropy(logits, in[1]).Mean()
 
-	d := logits.Softmax(1).Sub(in[1].OneHot(letters, millrace.Float32)).MulScalar(1 / float64(m.batch))
+	d := logits.Softmax(1).Sub(in[1].OneHot(millrace.Float32, letters)).MulScalar(1 / float64(m.batch))
 	var dw, db [3]*tensor
 	for i := 2; i >= 0; i-- {
 		dw[i], db[i] = h[i].T().MatMul(d), d.Sum(0)

@@ -49,6 +49,6 @@ var shapes = []group{
 		op("Tensor.ScatterMul", func(o in) t { return o.v.ScatterMul(o.i, o.b, 0) }),
 		op("Tensor.DynamicSlice", func(o in) t { return o.x.DynamicSlice(o.at, 2, 2) }),
 		op("Tensor.DynamicUpdate", func(o in) t { return o.x.DynamicUpdate(o.a, o.at) }),
-		op("Tensor.OneHot", func(o in) t { return o.i.OneHot(3, o.dt) }).of("integers → dt"),
+		op("Tensor.OneHot", func(o in) t { return o.i.OneHot(o.dt, 3) }).of("integers → dt"),
 	}},
 }

@@ -122,9 +122,9 @@ func ExampleTensor_Conv() {
 	// [1 2 3 3]
 }
 
-func ExampleTensor_TopK() {
+func ExampleTopK() {
 	x := millrace.FromSlice([]float32{0.1, 0.7, 0.2, 0.5, 0.2, 0.3}, 2, 3)
-	values, classes := x.TopK(2, -1)
+	values, classes := millrace.TopK(x, 2, -1)
 	fmt.Println(values)
 	fmt.Println(classes)
 	// Output:

@@ -12,7 +12,7 @@ import (
 // [Tensor.SortDescending], and equal elements keep their order. A k below 0 or above the size of
 // the axis is ErrShape. A few elements of a long axis are selected in about the time that reading
 // the axis takes; otherwise the axis is sorted.
-func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
+func TopK(t *Tensor, k, axis int) (values, positions *Tensor) {
 	const name = "topk"
 	h := hold(name, &t)
 	defer h.end()

@@ -70,7 +70,7 @@ var singularFunctions = map[string]func(in []*T) *T{
 	"Sum": singly(func(x *T) *T { return x.Sum() }), "Mean": singly(func(x *T) *T { return x.Mean() }), "Prod": singly(func(x *T) *T { return x.Prod() }),
 	"Max": singly(func(x *T) *T { return x.Max() }), "Min": singly(func(x *T) *T { return x.Min() }), "CumProd": singly(func(x *T) *T { return x.CumProd(0) }),
 	"CumMax": singly(func(x *T) *T { return x.CumMax(0) }), "CumMin": singly(func(x *T) *T { return x.CumMin(0) }), "Sort": singly(func(x *T) *T { return x.Sort(0) }),
-	"TopK 2": singly(func(x *T) *T { v, _ := x.TopK(2, 0); return v }), "Median": singly(func(x *T) *T { return x.Median() }),
+	"TopK 2": singly(func(x *T) *T { v, _ := millrace.TopK(x, 2, 0); return v }), "Median": singly(func(x *T) *T { return x.Median() }),
 	"Quantile 0.22236856212514483": singly(func(x *T) *T { return x.Quantile(0.22236856212514483) }),
 	"Quantile 0.5":                 singly(func(x *T) *T { return x.Quantile(0.5) }),
 	"Softmax":                      singly(func(x *T) *T { return x.Softmax(0) }), "LogSoftmax": singly(func(x *T) *T { return x.LogSoftmax(0) }),

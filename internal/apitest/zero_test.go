@@ -39,7 +39,7 @@ var publicFuncs = map[string]any{
 	"Integers": millrace.Integers, "IntegersOn": millrace.IntegersOn, "ItemContext": millrace.ItemContext[float32], "LogTrace": millrace.LogTrace, "Linspace": millrace.Linspace,
 	"LinspaceOn": millrace.LinspaceOn, "MaskedSelect": millrace.MaskedSelect, "Multinomial": millrace.Multinomial, "NewGenerator": millrace.NewGenerator,
 	"NonZero": millrace.NonZero, "Outer": millrace.Outer, "Permutation": millrace.Permutation, "PermutationOn": millrace.PermutationOn, "RFFT": millrace.RFFT,
-	"Elements": millrace.Elements[float32], "ReadIntoContext": millrace.ReadIntoContext[float32], "Resize": millrace.Resize, "SearchSorted": millrace.SearchSorted, "Split": millrace.Split,
+	"Elements": millrace.Elements[float32], "ReadIntoContext": millrace.ReadIntoContext[float32], "Resize": millrace.Resize, "SearchSorted": millrace.SearchSorted, "Split": millrace.Split, "TopK": millrace.TopK,
 	"Unique": millrace.Unique, "UniqueAll": millrace.UniqueAll,
 
 	"npy.Load": npy.Load, "npy.LoadOn": npy.LoadOn, "npy.Read": npy.Read, "npy.ReadOn": npy.ReadOn, "npy.Stat": npy.Stat,

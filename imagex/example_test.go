@@ -27,13 +27,13 @@ func ExampleFromImage() {
 
 // Numbers outside of 0 to 1 are cut off, and two channels are no image.
 func ExampleImage() {
-	img, err := imagex.Image(millrace.FromSlice([]float32{-1, 0.5, 7}, 1, 1, 3), false)
+	img, err := imagex.Image(millrace.FromSlice([]float32{-1, 0.5, 7}, 1, 1, 3), imagex.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println(img.(*image.Gray).Pix)
-	_, err = imagex.Image(millrace.Zeros(millrace.Uint8, 2, 4, 4), false)
+	_, err = imagex.Image(millrace.Zeros(millrace.Uint8, 2, 4, 4), imagex.Options{})
 	fmt.Println(errors.Is(err, millrace.ErrShape))
 	// Output:
 	// [0 128 255]

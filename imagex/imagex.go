@@ -141,11 +141,12 @@ func pixels(img image.Image, c int) []uint8 {
 }
 
 // Image converts a tensor of three dimensions to an image: one channel to an *image.Gray, 3 or 4 to
-// an *image.NRGBA. Channels are first or, with last, last; other shapes are [millrace.ErrShape].
-// The dtype is Uint8 or Float32, else [millrace.ErrDType]. Of Float32, numbers below 0 and NaN
+// an *image.NRGBA. It takes the options that [FromImage] makes such a tensor with: Last says where
+// the channels are, and a DType or a number of Channels that is set must be the tensor's. Other
+// shapes are [millrace.ErrShape]. The dtype is Uint8 or Float32, else [millrace.ErrDType]. Of Float32, numbers below 0 and NaN
 // become 0, numbers above 1 become 255, and others are rounded to the nearest of 255 steps, halves
 // to even. It runs the ops that t needs, waits, and returns their errors.
-func Image(t *millrace.Tensor, last bool) (image.Image, error) {
+func Image(t *millrace.Tensor, o Options) (image.Image, error) {
 	const op = "image"
 	if t.Err() != nil {
 		return nil, failed(op, operror.ErrNoValue, t).Err()
@@ -156,7 +157,7 @@ func Image(t *millrace.Tensor, last bool) (image.Image, error) {
 		return nil, failed(op, fmt.Errorf("%w: %v is no image", millrace.ErrShape, t.Shape()), t).Err()
 	}
 	x := t
-	if !last {
+	if !o.Last {
 		x = t.Permute(1, 2, 0)
 		defer handle.Drop(x)
 	}
@@ -165,6 +166,12 @@ func Image(t *millrace.Tensor, last bool) (image.Image, error) {
 		return nil, failed(op, fmt.Errorf("%w: %d channels in %v: 1, 3 or 4", millrace.ErrShape, c, t.Shape()), t).Err()
 	}
 	err := room(h, w)
+	switch {
+	case o.DType != millrace.Invalid && o.DType != t.DType():
+		err = fmt.Errorf("%w: options for %v, a tensor of %v", millrace.ErrDType, o.DType, t.DType())
+	case o.Channels != 0 && o.Channels != c:
+		err = fmt.Errorf("%w: options for %d channels, %d in %v", millrace.ErrShape, o.Channels, c, t.Shape())
+	}
 	var pix []uint8
 	if err == nil {
 		pix, err = bytesOf(x)

@@ -62,7 +62,7 @@ func TestImages(t *testing.T) {
 			{DType: millrace.Float32}, {DType: millrace.Float32, Channels: 3, Last: true}, {DType: millrace.Float32, Channels: 4},
 		} {
 			x := imagex.FromImage(m, o)
-			back, err := imagex.Image(x, o.Last)
+			back, err := imagex.Image(x, o)
 			if err != nil {
 				t.Errorf("%s, %+v: %v", name, o, err)
 				continue
@@ -122,7 +122,7 @@ func TestPremultiplied(t *testing.T) {
 func TestFloats(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	x := millrace.FromSlice([]float32{nan, -1, 0, 0.5, 1, 2, inf, -inf, 0.1}, 1, 1, 9)
-	m, err := imagex.Image(x, false)
+	m, err := imagex.Image(x, imagex.Options{})
 	if err != nil || fmt.Sprint(m.(*image.Gray).Pix) != "[0 0 0 128 255 255 255 0 26]" {
 		t.Errorf("%v, %v", m, err)
 	}
@@ -146,7 +146,14 @@ func TestBadInput(t *testing.T) {
 	bad(from(m, imagex.Options{DType: millrace.Int32}).Err(), line(), millrace.ErrDType)
 	bad(from(image.NewUniform(color.Black), imagex.Options{}).Err(), line(), nil)
 	bad(imagex.FromImageOn(nil, m, imagex.Options{}).Err(), line(), nil)
-	out := func(x *millrace.Tensor) error { _, err := imagex.Image(x, false); return err }
+	for o, want := range map[imagex.Options]error{
+		{DType: millrace.Float32}: millrace.ErrDType, {DType: millrace.Int32}: millrace.ErrDType,
+		{Channels: 3}: millrace.ErrShape, {Channels: 2}: millrace.ErrShape, {Last: true}: millrace.ErrShape,
+	} {
+		_, err := imagex.Image(millrace.Ones(millrace.Uint8, 1, 2, 2), o)
+		bad(err, line()-1, want)
+	}
+	out := func(x *millrace.Tensor) error { _, err := imagex.Image(x, imagex.Options{}); return err }
 	for _, c := range []struct {
 		x    *millrace.Tensor
 		want error
@@ -166,7 +173,7 @@ func Example() {
 	m := image.NewGray(image.Rect(0, 0, 2, 1))
 	m.Pix[0], m.Pix[1] = 40, 200
 	x := imagex.FromImage(m, imagex.Options{DType: millrace.Float32})
-	bright, err := imagex.Image(x.MulScalar(1.5), false)
+	bright, err := imagex.Image(x.MulScalar(1.5), imagex.Options{})
 	fmt.Println(bright.(*image.Gray).Pix, err)
 	// Output: [60 255] <nil>
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// BoundRecording is a [Recording] whose arguments and results have a fixed place in memory, for
+// BoundRecording is a [Recording] whose inputs and results have a fixed place in memory, for
 // programs that run a small computation very often. A run plans nothing, allocates nothing and
 // waits for no other work.
 //
-// Its arguments are the tensors that it was bound with. [SetArgument] or [Tensor.Set] writes new
+// Its inputs are the tensors that it was bound with. [SetInput] or [Tensor.Set] writes new
 // values into them before a run, such as a learning rate, a counter of random numbers or indices.
 // The results are the same handles after every run, and name what the last run computed. Tensors
 // that the recorded function sets also keep their place: a run overwrites their old values. No
@@ -41,9 +41,9 @@ type BindOptions struct {
 	Out []*Tensor
 }
 
-// Bind gives the arguments, in, and the results a fixed place in memory.
+// Bind gives the inputs, in, and the results a fixed place in memory.
 //
-// If no recording fits the arguments, Bind calls the function with the arguments' present values.
+// If no recording fits the inputs, Bind calls the function with the inputs' present values.
 // Neither that call nor Bind itself has any visible effect: tensors that the function sets keep
 // their old values, and results have no values before the first run. Bind returns an error that a
 // result, or a tensor that the function sets, carries. A function that cannot be run again is
@@ -115,7 +115,7 @@ func (r *Recording) BindWith(opt BindOptions, in ...*Tensor) (*BoundRecording, e
 			return x, nil
 		}
 		if try > 1 {
-			return nil, failure(op, fmt.Errorf("%w: what was recorded does not fit its own arguments", ErrUnsupported), in...)
+			return nil, failure(op, fmt.Errorf("%w: what was recorded does not fit its own inputs", ErrUnsupported), in...)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func bindFailure(op string, err error, ts []*Tensor) error {
 	return failure(op, err, ts...)
 }
 
-// tapeFor returns the tape for such arguments, nil if there is none.
+// tapeFor returns the tape for such inputs, nil if there is none.
 func (r *Recording) tapeFor(in []*Tensor) (*stream.Tape, error) {
 	if r.sized == nil {
 		return r.tape.Load(), nil
@@ -198,7 +198,7 @@ func (b *BoundRecording) Results() []*Tensor {
 	return b.out
 }
 
-// Close frees the memory that runs need. Arguments and results keep their values.
+// Close frees the memory that runs need. Inputs and results keep their values.
 func (b *BoundRecording) Close() error {
 	if b.made() {
 		b.b.Close()
@@ -206,16 +206,16 @@ func (b *BoundRecording) Close() error {
 	return nil
 }
 
-// SetArgument writes new elements, in row-major order, into argument i of a bound recording. The
-// argument's tensor has them from then on. Elements of another dtype are ErrDType, another number
+// SetInput writes new elements, in row-major order, into input i of a bound recording. The
+// input's tensor has them from then on. Elements of another dtype are ErrDType, another number
 // of them is ErrShape.
-func SetArgument[T Element](b *BoundRecording, i int, elements ...T) error {
-	const op = "setargument"
+func SetInput[T Element](b *BoundRecording, i int, elements ...T) error {
+	const op = "setinput"
 	switch {
 	case !b.made():
 		return failure(op, errNotBound)
 	case i < 0 || i >= len(b.in):
-		return failure(op, fmt.Errorf("%w: argument %d of %d", ErrShape, i, len(b.in)))
+		return failure(op, fmt.Errorf("%w: input %d of %d", ErrShape, i, len(b.in)))
 	}
 	if err := b.b.Write(i, dtypeOf[T](), bytesOf(elements)); err != nil {
 		return bindFailure(op, err, b.in[i:i+1])

@@ -13,8 +13,8 @@ func TestBoundAllocs(t *testing.T) {
 	if n := testing.AllocsPerRun(200, func() { must(t, r.b.Run()) }); n != 0 {
 		t.Errorf("%v allocations in a run", n)
 	}
-	if n := testing.AllocsPerRun(200, func() { must(t, millrace.SetArgument(r.b, 2, 0.25)) }); n != 0 {
-		t.Errorf("%v allocations in a SetArgument", n)
+	if n := testing.AllocsPerRun(200, func() { must(t, millrace.SetInput(r.b, 2, 0.25)) }); n != 0 {
+		t.Errorf("%v allocations in a SetInput", n)
 	}
 }
 

@@ -98,7 +98,7 @@ func TestBind(t *testing.T) {
 		must(t, r.b.Run())
 		r.check(t, 0.5)
 	}
-	must(t, millrace.SetArgument(r.b, 2, 0.25))
+	must(t, millrace.SetInput(r.b, 2, 0.25))
 	floats(t, r.rate, 0.25)
 	must(t, r.b.RunN(200))
 	for range 199 {
@@ -184,9 +184,9 @@ func TestBindErrors(t *testing.T) {
 	if err := (*millrace.BoundRecording)(nil).Run(); err == nil {
 		t.Error("a nil one runs")
 	}
-	here("an argument of another dtype", millrace.SetArgument(r.b, 2, float32(1)), millrace.ErrDType)
-	here("an argument of another size", millrace.SetArgument(r.b, 2, 1.0, 2.0), millrace.ErrShape)
-	here("an argument that is not there", millrace.SetArgument(r.b, 3, 1.0), millrace.ErrShape)
+	here("an argument of another dtype", millrace.SetInput(r.b, 2, float32(1)), millrace.ErrDType)
+	here("an argument of another size", millrace.SetInput(r.b, 2, 1.0, 2.0), millrace.ErrShape)
+	here("an argument that is not there", millrace.SetInput(r.b, 3, 1.0), millrace.ErrShape)
 
 	y := millrace.FromSliceOn(r.dev, []float64{1, 2}, 2)
 	b, err := rec.BindWith(millrace.BindOptions{On: r.s}, y)
@@ -198,7 +198,7 @@ func TestBindErrors(t *testing.T) {
 	floats(t, b.Results()[0], 4, 5)
 	y.Release()
 	here("an argument that was released", b.Run(), millrace.ErrReleased)
-	here("writing to it", millrace.SetArgument(b, 0, 1.0, 2.0), millrace.ErrReleased)
+	here("writing to it", millrace.SetInput(b, 0, 1.0, 2.0), millrace.ErrReleased)
 
 	r.w.Set(millrace.FromSliceOn(r.dev, []float64{3, 4}, 2))
 	here("a weight that was set to another shape", r.b.Run(), millrace.ErrShape)
@@ -225,14 +225,14 @@ func TestBoundFault(t *testing.T) {
 	must(t, err)
 	must(t, b.Run())
 	floats(t, b.Results()[0], 10, 30)
-	must(t, millrace.SetArgument(b, 0, int32(1), int32(3)))
+	must(t, millrace.SetInput(b, 0, int32(1), int32(3)))
 	if err := b.Run(); !errors.Is(err, millrace.ErrIndex) || !strings.Contains(err.Error(), "bind_test.go") {
 		t.Errorf("an index out of range: %v", err)
 	}
 	if _, err := millrace.Values[float64](b.Results()[0]); !errors.Is(err, millrace.ErrIndex) {
 		t.Errorf("its result: %v", err)
 	}
-	must(t, millrace.SetArgument(b, 0, int32(1), int32(1)))
+	must(t, millrace.SetInput(b, 0, int32(1), int32(1)))
 	must(t, b.Run())
 	floats(t, b.Results()[0], 20, 20)
 	floats(t, sum, 3, 3)

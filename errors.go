@@ -61,7 +61,7 @@ var (
 	errNilReader = errors.New("nil reader")
 	errNilWriter = errors.New("nil writer")
 
-	errFollowed = fmt.Errorf("%w: an argument is watched by autodiff, and a Recording is not differentiated: take gradients in its function", ErrUnsupported)
+	errFollowed = fmt.Errorf("%w: an input is watched by autodiff, and a Recording is not differentiated: take gradients in its function", ErrUnsupported)
 )
 
 func shapeErr(format string, args ...any) error {

@@ -100,7 +100,7 @@ func ExampleRecording_Bind() {
 	err = b.RunN(3)
 	loss, _ := millrace.Values[float64](b.Results()[0])
 	fmt.Println(loss, err)
-	err = millrace.SetArgument(b, 1, 1.0) // the rate
+	err = millrace.SetInput(b, 1, 1.0) // the rate
 	if err == nil {
 		err = b.Run()
 	}

@@ -11,28 +11,28 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Recording is a computation that a program runs again and again with other arguments. The first
+// Recording is a computation that a program runs again and again with other inputs. The first
 // Run calls a function and records its ops. Later ones run the recorded ops without calling the
 // function, which saves most of the cost of a program of many small ops. It is meant for code
 // that has a graph anyway, such as another library's. A loop inside a [Stream.Scope] needs no
 // Recording, and may do something else in each turn.
 //
-// The function must depend only on its arguments' dtypes and shapes. Other tensors and Go values
+// The function must depend only on its inputs' dtypes and shapes. Other tensors and Go values
 // that it uses are those of the first run. But it may [Tensor.Set] tensors from elsewhere, as a
 // training step does with weights: each Run computes with their present values, and sets them. If
-// arguments, or tensors that are set, come with other dtypes, shapes or layouts, the function is
+// inputs, or tensors that are set, come with other dtypes, shapes or layouts, the function is
 // called again, and the new recording replaces the old one.
 //
 // A Recording is not differentiated: take gradients inside the function. If a loss depends on a
 // watched tensor of package autodiff by way of a Recording's result, or of a tensor that it sets,
-// the gradient is an error. Arguments must not be watched.
+// the gradient is an error. Inputs must not be watched.
 //
 // In some cases nothing is kept, and the next Run calls the function again: the function reads a
 // value, runs another Recording, or reads a tensor that it sets while another handle has that
 // tensor's value; or another goroutine sets a tensor of the device meanwhile. Views of a tensor
 // that is set are no such handles: they keep their values.
 //
-// With [Axes] it takes arguments of any size along the named axes, and calls the function only
+// With [Axes] it takes inputs of any size along the named axes, and calls the function only
 // for the first size. For other sizes it runs a few trials, when the second size comes, to learn
 // how the recording depends on sizes. In a trial the function is called with tensors that have no
 // values. The function must do the same ops for all sizes. Each size in them, and each scalar,
@@ -59,9 +59,9 @@ type Recording struct {
 	sized *variable // in place of tape if axes have names, else nil
 }
 
-// NewRecording makes a Recording of f, which gets a scope and the arguments, which the scope
-// owns. The tensors that f returns, also arguments and others, outlive the scope. axes, if given,
-// are those of each argument in turn.
+// NewRecording makes a Recording of f, which gets a scope and the inputs, which the scope
+// owns. The tensors that f returns, also inputs and others, outlive the scope. axes, if given,
+// are those of each input in turn.
 func NewRecording(f func(sc *Scope, in []*Tensor) ([]*Tensor, error), axes ...Axes) *Recording {
 	return &Recording{f: f, sized: newVariable(axes)}
 }
@@ -69,28 +69,28 @@ func NewRecording(f func(sc *Scope, in []*Tensor) ([]*Tensor, error), axes ...Ax
 // RunOptions say how a [Recording] runs once. The zero value gives [Recording.Run].
 type RunOptions struct {
 	// On is the stream that runs it, or a device, which means its default stream. If On is nil,
-	// it is where an op on the arguments would run: the first of their streams that is not the
-	// default one, else the default stream of their device, or without arguments of the default
+	// it is where an op on the inputs would run: the first of their streams that is not the
+	// default one, else the default stream of their device, or without inputs of the default
 	// device.
 	On Place
 
-	// Give marks the arguments to release, so that results may reuse their memory. It is empty or
-	// has an element for each argument. Arguments are released only after all of them were found
+	// Give marks the inputs to release, so that results may reuse their memory. It is empty or
+	// has an element for each input. Inputs are released only after all of them were found
 	// valid.
 	Give []bool
 
 	// NoWait makes the run return at once. The results, and the tensors that the function sets,
 	// are computed while the program continues, in the stream's order, at most eight runs ahead
-	// of it. Reading one of these tensors waits for its run. The run returns an argument's error.
+	// of it. Reading one of these tensors waits for its run. The run returns an input's error.
 	// An error that only the computation finds, such as an index out of range, is carried by the
 	// tensors that depend on it, and reported by [Stream.Err] and [Stream.Sync]. If no recording
 	// fits, as in the first run, the function is called, and the run may wait for it.
 	NoWait bool
 }
 
-// Run computes the results for these arguments, and waits for them or until ctx is done; ctx may
+// Run computes the results for these inputs, and waits for them or until ctx is done; ctx may
 // be nil. No other op may be recorded on the stream meanwhile. Each result is a new handle, on
-// the stream and in no scope. If f, an argument or an op has an error, Run returns it instead of
+// the stream and in no scope. If f, an input or an op has an error, Run returns it instead of
 // all results.
 //
 // If ctx is done before the run begins, nothing runs. If it is done later, the run continues, and
@@ -105,7 +105,7 @@ func (r *Recording) Run(ctx context.Context, in ...*Tensor) ([]*Tensor, error) {
 	return r.RunWith(ctx, RunOptions{}, in...)
 }
 
-// RunWith is [Recording.Run] with options: on a stream of the caller's choice, with arguments
+// RunWith is [Recording.Run] with options: on a stream of the caller's choice, with inputs
 // that are released, or without waiting.
 func (r *Recording) RunWith(ctx context.Context, opt RunOptions, in ...*Tensor) ([]*Tensor, error) {
 	if ctx != nil && ctx.Err() != nil {
@@ -187,13 +187,13 @@ func (r *Recording) keep(tape *stream.Tape) {
 
 var errRunScope = errors.New("a Recording runs in no scope: give a device or a stream")
 
-// check returns the stream to run on, or an error if these arguments cannot run.
+// check returns the stream to run on, or an error if these inputs cannot run.
 func (r *Recording) check(on Place, in []*Tensor, give []bool) (*stream.Stream, error) {
 	switch {
 	case r == nil || r.f == nil:
 		return nil, failure("recording", errNilFunc)
 	case len(give) != 0 && len(give) != len(in):
-		return nil, failure("recording", fmt.Errorf("%w: %d arguments, %d of them marked or not", ErrShape, len(in), len(give)))
+		return nil, failure("recording", fmt.Errorf("%w: %d inputs, %d of them marked or not", ErrShape, len(in), len(give)))
 	}
 	for _, t := range in {
 		if err := t.Err(); err != nil {
@@ -278,7 +278,7 @@ var errNested = fmt.Errorf("the function runs its own Recording, %d times within
 // records is record's name in a stack trace.
 const records = "github.com/millrace-go/millrace.(*Recording).record"
 
-// record calls the function with handles of the arguments that belong to a scope. The tape is nil
+// record calls the function with handles of the inputs that belong to a scope. The tape is nil
 // if it cannot be run again. With undo, the tensors that the function sets have their old values
 // afterwards.
 func (r *Recording) record(s *stream.Stream, in []*Tensor, give []bool, undo bool) (out []*Tensor, tape *stream.Tape, err error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Axes are the names of an argument's axes, one for each dimension, with "" for a size that is
-// always the same. Axes with the same name have the same size, also in several arguments.
+// Axes are the names of an input's axes, one for each dimension, with "" for a size that is
+// always the same. Axes with the same name have the same size, also in several inputs.
 type Axes []string
 
 // mostSizes is how many sizes a Recording keeps tapes for.
@@ -20,7 +20,7 @@ const mostSizes = 32
 // variable holds a Recording's tapes for each size of the named axes.
 type variable struct {
 	names []string
-	of    [][]int // per argument and axis the index of the name, or -1
+	of    [][]int // per input and axis the index of the name, or -1
 
 	mu       sync.Mutex
 	tapes    []sizedTape // the most recently used at the end
@@ -85,23 +85,23 @@ func newVariable(axes []Axes) *variable {
 	return v
 }
 
-// sizes returns the arguments' sizes along the named axes.
+// sizes returns the inputs' sizes along the named axes.
 func (v *variable) sizes(in []*Tensor) ([]int, error) {
 	if len(in) != len(v.of) {
-		return nil, fmt.Errorf("%w: %d arguments for a Recording with the axes of %d", ErrShape, len(in), len(v.of))
+		return nil, fmt.Errorf("%w: %d inputs for a Recording with the axes of %d", ErrShape, len(in), len(v.of))
 	}
 	sizes := slices.Repeat([]int{-1}, len(v.names))
 	for i, t := range in {
 		shape := t.v.Shape()
 		if len(shape) != len(v.of[i]) {
-			return nil, fmt.Errorf("%w: argument %d of a Recording is of shape %v, its axes are %d", ErrShape, i, shape, len(v.of[i]))
+			return nil, fmt.Errorf("%w: input %d of a Recording is of shape %v, its axes are %d", ErrShape, i, shape, len(v.of[i]))
 		}
 		for d, n := range v.of[i] {
 			if n < 0 {
 				continue
 			}
 			if sizes[n] >= 0 && sizes[n] != shape[d] {
-				return nil, fmt.Errorf("%w: argument %d of a Recording is of shape %v, and axis %q of those before it is %d", ErrShape, i, shape, v.names[n], sizes[n])
+				return nil, fmt.Errorf("%w: input %d of a Recording is of shape %v, and axis %q of those before it is %d", ErrShape, i, shape, v.names[n], sizes[n])
 			}
 			sizes[n] = shape[d]
 		}

@@ -13,9 +13,10 @@ type BoundStep struct {
 	s     *Step
 	t     *tape
 	b     *millrace.BoundRecording
-	lr    []float64 // learning rates by group, as in the arguments
+	lr    []float64 // learning rates by group, as in the recording's inputs
 	wide  []bool    // whether they are float64
-	first int       // index of the first input in the arguments
+	first int       // index of the step's first input among the recording's
+	count int       // of the step's inputs
 }
 
 // Bind makes a BoundStep for inputs of these dtypes and shapes; [SetInput] writes the inputs. Its
@@ -70,7 +71,7 @@ func (s *Step) bind(in []*millrace.Tensor) (b *BoundStep, again bool, err error)
 	for _, p := range b.t.args {
 		args = append(args, p.Tensor())
 	}
-	b.first = len(args)
+	b.first, b.count = len(args), len(in)
 	b.b, err = b.t.rec.BindWith(millrace.BindOptions{On: s.on}, append(args, in...)...)
 	if len(b.t.more) == 0 {
 		return b, false, err
@@ -112,9 +113,9 @@ func (b *BoundStep) Run() error {
 			continue
 		}
 		if b.wide[i] {
-			err = millrace.SetArgument(b.b, i, lr)
+			err = millrace.SetInput(b.b, i, lr)
 		} else {
-			err = millrace.SetArgument(b.b, i, float32(lr))
+			err = millrace.SetInput(b.b, i, float32(lr))
 		}
 		if err != nil {
 			return err
@@ -146,13 +147,13 @@ func (b *BoundStep) Close() error {
 }
 
 // SetInput writes new elements into input i of a bound step, in row-major order: see
-// [millrace.SetArgument].
+// [millrace.SetInput].
 func SetInput[T millrace.Element](b *BoundStep, i int, elements ...T) error {
 	if b == nil || b.s == nil {
 		return failure("setinput", errNone)
 	}
-	if i < 0 { // it would be one of the step's own arguments
-		return failure("setinput", fmt.Errorf("%w: input %d", millrace.ErrShape, i))
+	if i < 0 || i >= b.count { // below 0 are inputs that the step adds
+		return failure("setinput", fmt.Errorf("%w: input %d of %d", millrace.ErrShape, i, b.count))
 	}
-	return millrace.SetArgument(b.b, b.first+i, elements...)
+	return millrace.SetInput(b.b, b.first+i, elements...)
 }

@@ -293,11 +293,11 @@ func (b *Binding) carry(err error) {
 	}
 }
 
-// unfit returns the reason why the tape's arguments, or the handles that it sets, no longer fit.
+// unfit returns the reason why the tape's inputs, or the handles that it sets, no longer fit.
 func (b *Binding) unfit() error {
 	for i, h := range b.in {
 		if err := b.t.inputs[i].differs(h); err != nil {
-			return fmt.Errorf("argument %d: %w", i, err)
+			return fmt.Errorf("input %d of the recording: %w", i, err)
 		}
 	}
 	for i := range b.t.states {
@@ -305,7 +305,7 @@ func (b *Binding) unfit() error {
 			return fmt.Errorf("a tensor that the recording sets: %w", err)
 		}
 	}
-	return fmt.Errorf("%w: an argument lies otherwise than when it was bound", ir.ErrUnsupported)
+	return fmt.Errorf("%w: an input lies otherwise than when it was bound", ir.ErrUnsupported)
 }
 
 // differs returns how the value differs from the one with which the tape was recorded.
@@ -325,15 +325,15 @@ func (x *tapeInput) differs(h *Value) error {
 	return nil
 }
 
-// Write overwrites the elements of argument i; dt is their dtype. The handle then names the new
+// Write overwrites the elements of input i; dt is their dtype. The handle then names the new
 // value. Other readers of the old value keep the old elements.
 func (b *Binding) Write(i int, dt ir.DType, data []byte) error {
 	s, x := b.s, &b.t.inputs[i]
 	switch {
 	case dt != x.dt:
-		return fmt.Errorf("%w: argument %d is %v, not %v", ir.ErrDType, i, x.dt, dt)
+		return fmt.Errorf("%w: the input is %v, not %v", ir.ErrDType, x.dt, dt)
 	case len(data) != x.form.Shape.Elems()*dt.Size():
-		return fmt.Errorf("%w: argument %d is %v, not of %d elements", ir.ErrShape, i, x.form.Shape, len(data)/dt.Size())
+		return fmt.Errorf("%w: the input is %v, not of %d elements", ir.ErrShape, x.form.Shape, len(data)/dt.Size())
 	}
 	if !b.in[i].released() {
 		s.bring(b.in[i], nil)

@@ -27,7 +27,7 @@ type Trial struct {
 type trialError struct{ s *Stream }
 
 func (*trialError) Error() string {
-	return "this run of a recorded function finds out how its sizes depend on its arguments': it has no values"
+	return "this run of a recorded function finds out how its sizes depend on its inputs': it has no values"
 }
 
 func (d *Device) newTrial(kinds []kind) *Trial {

@@ -123,7 +123,7 @@ func fileRuns(dev *millrace.Device, variant string) (runs []*scalarRun, done fun
 			return err
 		}
 		for i := range ts {
-			if err := millrace.SetArgument(b, i, math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))); err != nil {
+			if err := millrace.SetInput(b, i, math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))); err != nil {
 				return err
 			}
 		}

@@ -351,8 +351,8 @@ func TestBadRecordingAxes(t *testing.T) {
 		in   []*tensor
 		want string
 	}{
-		"few":      {[]*tensor{ones(2, 3)}, "1 arguments for a Recording with the axes of 2"},
-		"rank":     {[]*tensor{ones(2, 3), ones(3)}, "argument 1 of a Recording is of shape (3), its axes are 2"},
+		"few":      {[]*tensor{ones(2, 3)}, "1 inputs for a Recording with the axes of 2"},
+		"rank":     {[]*tensor{ones(2, 3), ones(3)}, "input 1 of a Recording is of shape (3), its axes are 2"},
 		"mismatch": {[]*tensor{ones(2, 3), ones(4, 5)}, `axis "k" of those before it is 3`},
 	} {
 		_, err := rec.RunWith(nil, millrace.RunOptions{On: s}, c.in...)

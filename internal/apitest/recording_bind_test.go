@@ -122,7 +122,7 @@ func boundRuns(dev *millrace.Device, prog *ir.Graph, seed uint64) error {
 					continue
 				}
 				if inputs[i] = next[i]; prog.Inputs[i].DT == ir.Float32 && rng.IntN(3) > 0 {
-					err = millrace.SetArgument(b, i, float32s(next[i])...)
+					err = millrace.SetInput(b, i, float32s(next[i])...)
 				} else {
 					in[i].Set(FromBytes(s, prog.Inputs[i], next[i]))
 					err = in[i].Err()
@@ -273,7 +273,7 @@ func boundSets(t *testing.T, dev *millrace.Device, seed uint64) (runs, calls int
 	var held, want []*tensor
 	for run := range 10 {
 		x := []float32{float32(run), 1, 2, -3}
-		if err := millrace.SetArgument(b, 0, x...); err != nil {
+		if err := millrace.SetInput(b, 0, x...); err != nil {
 			t.Error(err)
 		}
 		args[1].Set(millrace.FullOn(s, millrace.Float32, float64(7*run), 4))

@@ -48,7 +48,7 @@ func TestRecordingInside(t *testing.T) {
 		},
 		"run other":    func(x *at, in []*tensor) error { _, err := x.other.Run(nil, in...); return err },
 		"bound run":    func(x *at, in []*tensor) error { return x.bound.Run() },
-		"set argument": func(x *at, in []*tensor) error { return millrace.SetArgument(x.bound, 0, float32(1), 2, 3, 4) },
+		"set argument": func(x *at, in []*tensor) error { return millrace.SetInput(x.bound, 0, float32(1), 2, 3, 4) },
 		"sync":         func(x *at, in []*tensor) error { return x.dev.Sync(nil) },
 		"wait":         func(x *at, in []*tensor) error { x.dev.Wait(); return nil },
 	}

@@ -30,7 +30,7 @@ var publicFuncs = map[string]any{
 	"FromSlice": millrace.FromSlice[float32], "FromSliceOn": millrace.FromSliceOn[float32],
 	"Full": millrace.Full, "FullOn": millrace.FullOn, "Normal": millrace.Normal, "NormalOn": millrace.NormalOn,
 	"Ones": millrace.Ones, "OnesOn": millrace.OnesOn, "Scalar": millrace.Scalar[float32], "ScalarOn": millrace.ScalarOn[float32],
-	"ScalarWhere": millrace.ScalarWhere, "SetArgument": millrace.SetArgument[float32], "Stack": millrace.Stack, "Uniform": millrace.Uniform, "UniformOn": millrace.UniformOn,
+	"ScalarWhere": millrace.ScalarWhere, "SetInput": millrace.SetInput[float32], "Stack": millrace.Stack, "Uniform": millrace.Uniform, "UniformOn": millrace.UniformOn,
 	"Where": millrace.Where, "WhereScalar": millrace.WhereScalar, "Zeros": millrace.Zeros, "ZerosOn": millrace.ZerosOn,
 
 	"BinCount": millrace.BinCount, "Chunk": millrace.Chunk, "Conv1d": millrace.Conv1d, "Conv2d": millrace.Conv2d, "Conv3d": millrace.Conv3d,

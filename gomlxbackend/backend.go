@@ -34,8 +34,9 @@ type Backend struct {
 	caps   compute.Capabilities
 	closed atomic.Bool
 
-	mu   sync.Mutex
-	idle []*millrace.Stream // streams that no Execute uses now
+	mu     sync.Mutex
+	idle   []*millrace.Stream          // streams that no Execute uses now
+	tables map[string]*millrace.Tensor // constants of the backend's own, for all graphs
 }
 
 var _ compute.Backend = (*Backend)(nil)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"sync"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -49,10 +50,9 @@ func (f *Function) RNGBitGenerator(state compute.Value, shape shapes.Shape) (new
 		}
 		behind, err := f.add(op, in[0].shape, "state behind", func(r *run, in []*tensor) *tensor {
 			end := r.step(stateOf(r, in[0]), in[1:])
-			swapped := func(x *tensor) *tensor {
-				return r.temp(r.temp(r.temp(r.temp(x.Reshape(1)).Bitcast(millrace.Uint8)).Flip(1)).Bitcast(millrace.Uint64))
-			}
-			return millrace.Concat(0, swapped(end.hi), swapped(end.lo), r.temp(in[0].Slice(millrace.R(2, 3))))
+			words := r.temp(millrace.Concat(0, r.temp(end.hi.Reshape(1)), r.temp(end.lo.Reshape(1))))
+			swapped := r.temp(r.temp(r.temp(words.Bitcast(millrace.Uint8)).Flip(1)).Bitcast(millrace.Uint64))
+			return millrace.Concat(0, swapped, r.temp(in[0].Slice(millrace.R(2, 3))))
 		}, append([]*Node{in[0]}, all...)...)
 		return []*Node{behind, drawn}, err
 	})
@@ -75,13 +75,14 @@ func (f *Function) drawn(state *Node, draws int, shape shapes.Shape) (*Node, err
 	if half {
 		each = 2
 	}
-	within, err := f.steps("within a block", one, one, 1, m, each)
+	within, err := f.stepTables(fmt.Sprint("within a block ", each), one, one, 1, perBlock, each)
 	if err != nil {
 		return nil, err
 	}
 	in := append([]*Node{state}, within...)
-	if blocks := (draws + perBlock - 1) / perBlock; blocks > 1 {
-		starts, err := f.steps("to a block", none, one.times(perBlock), blocks, 1, 1)
+	blocks := (draws + perBlock - 1) / perBlock
+	if blocks > 1 {
+		starts, err := f.stepTables("to a block", none, one.times(perBlock), max(blocks, perBlock), 1, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +94,7 @@ func (f *Function) drawn(state *Node, draws int, shape shapes.Shape) (*Node, err
 	}
 	var shifts *Node
 	if half {
-		if shifts, err = f.halfShifts(m); err != nil {
+		if shifts, err = f.halfShifts(); err != nil {
 			return nil, err
 		}
 		in = append(in, shifts)
@@ -104,13 +105,21 @@ func (f *Function) drawn(state *Node, draws int, shape shapes.Shape) (*Node, err
 		if half {
 			steps = in[1 : last-1]
 		}
+		// Tables have a block's draws, and as many blocks: a graph uses the first ones.
+		first := func(tables []*tensor, rows, columns int) []*tensor {
+			cut := make([]*tensor, len(tables))
+			for i, x := range tables {
+				cut[i] = r.temp(x.Slice(millrace.R(0, rows), millrace.R(0, columns)))
+			}
+			return cut
+		}
 		at := stateOf(r, in[0])
 		if len(steps) > 4 {
-			at = r.step(at, steps[4:])
+			at = r.step(at, first(steps[4:], blocks, 1))
 		}
-		from, bits := dtypes.Uint64, r.dxsm(r.step(at, steps[:4]), in[last])
+		from, bits := dtypes.Uint64, r.dxsm(r.step(at, first(steps[:4], 1, m*each)), in[last])
 		if half {
-			low := r.temp(r.temp(bits.Shr(in[last-1])).BitAndScalar(1<<32 - 1))
+			low := r.temp(r.temp(bits.Shr(first(in[last-1:last], 1, m*each)[0])).BitAndScalar(1<<32 - 1))
 			from, bits = dtypes.Uint32, r.temp(low.Cast(millrace.Uint32))
 		}
 		elements := r.temp(bitsAs(r, bits, from, shape.DType))
@@ -119,21 +128,34 @@ func (f *Function) drawn(state *Node, draws int, shape shapes.Shape) (*Node, err
 	}, append(in, factor)...)
 }
 
-// halfShifts are what brings the halves of each of n draws to the low end.
-func (f *Function) halfShifts(n int) (*Node, error) {
-	key := fmt.Sprint("halves of draws ", n)
-	if node := f.known[key]; node != nil {
-		return node, nil
+// halfShifts are what brings the halves of each draw of a block to the low end.
+func (f *Function) halfShifts() (*Node, error) {
+	return f.table("halves of draws", []int{1, 2 * perBlock}, func() []uint64 { return slices.Repeat([]uint64{0, 32}, perBlock) })
+}
+
+// table is a constant that the backend makes once, for all graphs. It takes longer to make and to
+// upload than a small draw.
+func (f *Function) table(name string, dims []int, values func() []uint64) (*Node, error) {
+	key := "table " + name
+	if n := f.known[key]; n != nil {
+		return n, nil
 	}
-	list := make([]uint64, 2*n)
-	for i := range n {
-		list[2*i+1] = 32
+	b := f.builder.backend
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.tables[name]
+	if t == nil {
+		t = dtypeRows[dtypes.Uint64].upload(b.dev, values(), dims)
+		if err := t.Err(); err != nil {
+			return nil, err
+		}
+		if b.tables == nil {
+			b.tables = map[string]*millrace.Tensor{}
+		}
+		b.tables[name] = t
 	}
-	node, err := f.makeConstant(list, []int{1, 2 * n})
-	if err == nil {
-		f.known[key] = node
-	}
-	return node, err
+	f.known[key] = f.append(&Node{op: compute.OpTypeConstant, shape: shapes.Make(dtypes.Uint64, dims...), constant: t})
+	return f.known[key], nil
 }
 
 // perBlock is how many draws a block has.
@@ -177,16 +199,40 @@ func (x affine) times(n int) affine {
 	return all
 }
 
-// steps are four constants: the halves of a and of c of a step, the first, and of
-// each next one behind it, as many as these dimensions hold, each so many times.
-func (f *Function) steps(name string, first, next affine, rows, columns, times int) ([]*Node, error) {
-	parts := make([][]uint64, 4)
-	for range rows * columns {
+// halves are the halves of a and of c of n steps: the first, and each next one behind it, each so
+// many times.
+func halves(first, next affine, n, times int) (parts [4][]uint64) {
+	for range n {
 		for i, part := range []uint64{first.a.hi, first.a.lo, first.c.hi, first.c.lo} {
-			parts[i] = append(parts[i], slices.Repeat([]uint64{part}, times)...)
+			for range times {
+				parts[i] = append(parts[i], part)
+			}
 		}
 		first = first.then(next)
 	}
+	return parts
+}
+
+// stepTables is steps of which all graphs use the same. More than a block of them are a graph's own.
+func (f *Function) stepTables(name string, first, next affine, rows, columns, times int) ([]*Node, error) {
+	if rows*columns > perBlock {
+		return f.steps(name, first, next, rows, columns, times)
+	}
+	parts := sync.OnceValue(func() [4][]uint64 { return halves(first, next, rows*columns, times) })
+	nodes := make([]*Node, 4)
+	for i := range nodes {
+		var err error
+		nodes[i], err = f.table(fmt.Sprint(name, " ", i), []int{rows, columns * times}, func() []uint64 { return parts()[i] })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nodes, nil
+}
+
+// steps are four constants, the halves of steps, as many as these dimensions hold.
+func (f *Function) steps(name string, first, next affine, rows, columns, times int) ([]*Node, error) {
+	parts := halves(first, next, rows*columns, times)
 	columns *= times
 	nodes := make([]*Node, 4)
 	for i, part := range parts {

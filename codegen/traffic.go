@@ -1,6 +1,8 @@
 package codegen
 
 import (
+	"sync"
+
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -11,7 +13,7 @@ import (
 // plans use this count; it does not include effects of caches.
 func Traffic(k *Kernel, l *runtime.Launch, elemSize *[ir.NumDTypes]int) (read, written int64) {
 	whole := k.scattersApart(l)
-	inside := k.inside(l)
+	inside, room := k.inside(l)
 	for i, o := range k.Operands {
 		if o.Kind == Index || i >= len(l.Args) {
 			continue
@@ -40,6 +42,9 @@ func Traffic(k *Kernel, l *runtime.Launch, elemSize *[ir.NumDTypes]int) (read, w
 		} else {
 			read += n
 		}
+	}
+	if room != nil {
+		boxes.Put(room)
 	}
 	return read, written
 }
@@ -74,9 +79,12 @@ func (b *box) within(d int, from, to int64) {
 	b.from[d], b.to[d] = from, max(from, to)
 }
 
+// boxes keeps the memory of lists that inside gave: launches with guards come by the hundred.
+var boxes = sync.Pool{New: func() any { return new([]box) }}
+
 // inside gives, for each operand, the points at which it is read; nil if no guard restricts them.
-func (k *Kernel) inside(l *runtime.Launch) []box {
-	var boxes []box
+// The list is stored in room, which goes back to boxes.
+func (k *Kernel) inside(l *runtime.Launch) (list []box, room *[]box) {
 	for _, in := range k.Body {
 		guard := ir.None
 		switch in.Op {
@@ -88,22 +96,24 @@ func (k *Kernel) inside(l *runtime.Launch) []box {
 		if guard == ir.None || len(l.Args) != len(k.Operands) {
 			continue
 		}
-		if boxes == nil {
-			boxes = make([]box, len(k.Operands))
+		if room == nil {
+			room = boxes.Get().(*[]box)
+			*room = append((*room)[:0], make([]box, len(k.Operands))...)
+			list = *room
 		}
-		b := &boxes[uint32(in.Imm)]
+		b := &list[uint32(in.Imm)]
 		if b.bound != 0 { // read by several loads
 			*b = box{bound: 1 << 31}
 			continue
 		}
 		k.narrow(l, guard, b)
 	}
-	for i := range boxes {
-		if boxes[i].bound&(1<<31) != 0 {
-			boxes[i].bound = 0
+	for i := range list {
+		if list[i].bound&(1<<31) != 0 {
+			list[i].bound = 0
 		}
 	}
-	return boxes
+	return list, room
 }
 
 // narrow restricts a box by a guard: an AND of tests that an OR of positions is below the sign bit.

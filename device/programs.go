@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -33,7 +34,8 @@ type shared struct {
 // of plans. It also returns the kernel's text, which takes time to print.
 func (d *Base) Program(k runtime.Kernel, plans int) (runtime.Program, string, error) {
 	x := &d.progs
-	key, text := k.Key(), k.String()
+	text := k.String()
+	key := codegen.KeyOf(text)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.uses++

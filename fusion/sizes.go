@@ -81,7 +81,7 @@ func Widen(a, b []Size) []Size {
 // Same reports that two plans of one relative form run the same kernels. They may have been
 // explored at different sizes.
 func (p *Plan) Same(q *Plan) bool {
-	return p.bare() == q.bare()
+	return len(p.Steps) == len(q.Steps) && p.bare() == q.bare()
 }
 
 // bare is the plan's text without refusals, score and size class.

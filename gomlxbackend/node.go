@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gomlx/compute"
@@ -138,6 +139,26 @@ func signature(op compute.OpType, in []*Node) string {
 	return fmt.Sprintf("%s(%s)", op, strings.Join(s, ", "))
 }
 
+// nodeKey appends what the same nodes have in common: op, result, attributes and operands. Each op of
+// a graph needs one, so only attributes are printed by reflection.
+func nodeKey(key []byte, op compute.OpType, shape shapes.Shape, attr any, in []*Node) []byte {
+	number := func(n int) { key = append(strconv.AppendInt(key, int64(n), 10), ' ') }
+	number(int(op))
+	number(int(shape.DType))
+	for _, d := range shape.Dimensions {
+		number(d)
+	}
+	key = append(key, '|')
+	if attr != nil {
+		key = fmt.Append(key, attr)
+	}
+	key = append(key, '|')
+	for _, n := range in {
+		number(n.id)
+	}
+	return key
+}
+
 // add is the node of an op, a new one or one that computes the same. attr is
 // what the op does besides its operands.
 func (f *Function) add(op compute.OpType, shape shapes.Shape, attr any, do apply, in ...*Node) (*Node, error) {
@@ -147,16 +168,13 @@ func (f *Function) add(op compute.OpType, shape shapes.Shape, attr any, do apply
 	if shape.Rank() > maxRank {
 		return nil, errors.Wrapf(compute.ErrNotImplemented, "result %s: backend %q has it for at most %d axes", shape, Name, maxRank)
 	}
-	var key strings.Builder
-	fmt.Fprint(&key, op, shape.DType, shape.Dimensions, attr)
-	for _, n := range in {
-		fmt.Fprint(&key, " ", n.id)
-	}
-	if n := f.known[key.String()]; n != nil {
+	var room [96]byte
+	key := nodeKey(room[:0], op, shape, attr, in)
+	if n := f.known[string(key)]; n != nil {
 		return n, nil
 	}
 	n := f.append(&Node{op: op, shape: shape.Clone(), in: in, do: do})
-	f.known[key.String()] = n
+	f.known[string(key)] = n
 	return n, nil
 }
 

@@ -6,7 +6,7 @@
 //	fusebench softmax    softmax along the last and a middle axis
 //	fusebench layernorm  layer normalisation along the last and a middle axis
 //	fusebench attention  attention, plain, causal and filled
-//	fusebench matmul     products of matrices, alone and with bias and GELU behind
+//	fusebench matmul     matmul, alone and followed by bias and GELU
 //	fusebench mlp        two layers with GELU between
 //	fusebench reduce     sum, max and mean, against reading the tensor
 //	fusebench conv       convolutions
@@ -14,13 +14,13 @@
 //	fusebench serve      requests to a small network from many goroutines at once
 //	fusebench train      training steps of models small and large
 //	fusebench tiny       graphs of a few scalars, forward and backward, against plain Go
-//	fusebench start      what a new process waits for, with empty and warm caches
-//	fusebench peaks      what the cores can do at most: multiply and add, copy, read
+//	fusebench start      the first result of a new process, with empty and warm caches
+//	fusebench peaks      the peaks of this machine: multiply and add, copy, read
 //	fusebench compare    two reports in JSON: what became faster or slower
 //	fusebench tables     tables and pictures of documents, written from reports in JSON
 //	fusebench devices    what is present, what is missing and how to get it
 //	fusebench explain    the kernels a program becomes, and their source
-//	fusebench plans      what is remembered of programs: list it, ship it, prune it
+//	fusebench plans      the plan cache and bundles: list, ship, prune
 //
 // Built with -tags openblas, matmul is also compared with OpenBLAS.
 //
@@ -84,7 +84,7 @@ func newCommand(io streams) *cli.Command {
 		leaf("tables", "PAGE...", "write tables and pictures of documents from the reports that they name", setupTables),
 		leaf("devices", "", "list devices: what is present, and how to get what is missing", setupDevices),
 		leaf("explain", strings.Join(suiteNames(explained), "|"), "show segment, kernels, reasons and generated source", setupExplain),
-		group("plans", "what is remembered of programs, in a cache or a bundle", []*cli.Command{
+		group("plans", "list, show, ship and prune the plans of a cache or a bundle", []*cli.Command{
 			leaf("list", "[DIR|BUNDLE]", "list the entries of a cache or a bundle", setupPlansList),
 			leaf("show", "NAME...", "show entries whole: what they were made for, segments and plans", setupPlansShow),
 			leaf("export", "[DIR]", "make a bundle of a cache, to ship with a program", setupPlansExport),

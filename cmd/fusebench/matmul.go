@@ -13,7 +13,7 @@ import (
 type matmulSuite struct{}
 
 func (matmulSuite) Name() string  { return "matmul" }
-func (matmulSuite) About() string { return "products of matrices, alone and with bias and GELU behind" }
+func (matmulSuite) About() string { return "matmul, alone and followed by bias and GELU" }
 func (matmulSuite) Shape() (def shape, sizes string) {
 	return nil, ""
 }

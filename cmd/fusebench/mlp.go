@@ -11,7 +11,7 @@ type mlpSuite struct{}
 
 func (mlpSuite) Name() string { return "mlp" }
 func (mlpSuite) About() string {
-	return "two layers with GELU between, their products alone, and four layers"
+	return "two layers with GELU between, its matmuls alone, and four layers"
 }
 func (mlpSuite) Variants(shape) []string { return []string{"mlp", "matmuls", "4-layer"} }
 func (mlpSuite) Shape() (def shape, sizes string) {

@@ -142,11 +142,15 @@ func TestBadOrder(t *testing.T) {
 		{"maskedselect", func() (*tensor, int) { return millrace.MaskedSelect(v, mask), line() }, shape},
 		{"maskedselect", func() (*tensor, int) { return millrace.MaskedSelect(f, f), line() }, dtype},
 		{"uniqueall", func() (*tensor, int) { return third(millrace.UniqueAll(f32, f)), line() }, dtype},
-		{"searchsorted", func() (*tensor, int) { return millrace.SearchSorted(i32, f, v, false), line() }, shape},
-		{"searchsorted", func() (*tensor, int) { return millrace.SearchSorted(i32, v, i, false), line() }, dtype},
-		{"searchsorted", func() (*tensor, int) { return millrace.SearchSorted(f32, v, v, false), line() }, dtype},
+		{"searchsorted", func() (*tensor, int) { return millrace.SearchSorted(i32, f, v), line() }, shape},
+		{"searchsorted", func() (*tensor, int) { return millrace.SearchSorted(i32, v, i), line() }, dtype},
+		{"searchsorted", func() (*tensor, int) { return millrace.SearchSorted(f32, v, v), line() }, dtype},
+		{"searchsorted", func() (*tensor, int) { return millrace.SearchSorted(i32, v, v, millrace.Side(2)), line() }, shape},
 		{"searchsorted", func() (*tensor, int) {
-			return millrace.SearchSorted(i32, i.Cast(millrace.Bool), i.Cast(millrace.Bool), false), line()
+			return millrace.SearchSorted(i32, v, v, millrace.SideLeft, millrace.SideLeft), line()
+		}, shape},
+		{"searchsorted", func() (*tensor, int) {
+			return millrace.SearchSorted(i32, i.Cast(millrace.Bool), i.Cast(millrace.Bool)), line()
 		}, dtype},
 		{"bincount", func() (*tensor, int) { return millrace.BinCount(i32, f, 0), line() }, dtype},
 		{"bincount", func() (*tensor, int) { return millrace.BinCount(millrace.Bool, i, 0), line() }, dtype},
@@ -194,8 +198,8 @@ func TestBadOrder(t *testing.T) {
 		"masked":  func(x *tensor) *tensor { return millrace.MaskedSelect(x, mask) },
 		"mask":    func(x *tensor) *tensor { return millrace.MaskedSelect(f, x) },
 		"unique":  millrace.Unique, "uniqueall": func(x *tensor) *tensor { return third(millrace.UniqueAll(i32, x)) },
-		"sorted":   func(x *tensor) *tensor { return millrace.SearchSorted(i32, x, v, false) },
-		"searched": func(x *tensor) *tensor { return millrace.SearchSorted(i32, v, x, false) },
+		"sorted":   func(x *tensor) *tensor { return millrace.SearchSorted(i32, x, v) },
+		"searched": func(x *tensor) *tensor { return millrace.SearchSorted(i32, v, x) },
 		"bincount": func(x *tensor) *tensor { return millrace.BinCount(i32, x, 0) },
 		"hist":     func(x *tensor) *tensor { return first(millrace.Histogram(i32, x, 3, 0, 0)) },
 		"median":   func(x *tensor) *tensor { return x.Median() }, "quantile": func(x *tensor) *tensor { return x.Quantile(0.5) },

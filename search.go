@@ -6,14 +6,23 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
+// Side says which position of several [SearchSorted] gives.
+type Side uint8
+
+const (
+	SideLeft  Side = iota // before elements equal to the value: the default
+	SideRight             // after them
+)
+
 // SearchSorted gives, for each value, the position at which a sorted vector would keep its order
 // if the value were inserted there: NumPy's and PyTorch's searchsorted. The order is that of
-// [Tensor.Sort]. The position is before elements equal to the value, or after them if right is
-// true. NaN is after all numbers. For a vector that is not sorted, the positions are meaningless.
+// [Tensor.Sort]. The position is before elements equal to the value, or with
+// [SideRight] after them. NaN is after all numbers. For a vector that is not sorted, the positions are meaningless.
 // The result has the values' shape and dtype dt, Int32 or Int64 (else ErrDType). The vector and
 // the values have one dtype of numbers (else ErrDType). A sorted that is no vector, or has 2^31
-// elements or more, is ErrShape. There is no gradient.
-func SearchSorted(dt DType, sorted, values *Tensor, right bool) *Tensor {
+// elements or more, is ErrShape, and so is a Side that does not exist, or more than one. There is
+// no gradient.
+func SearchSorted(dt DType, sorted, values *Tensor, side ...Side) *Tensor {
 	const name = "searchsorted"
 	h := hold(name, &sorted, &values)
 	defer h.end()
@@ -21,6 +30,8 @@ func SearchSorted(dt DType, sorted, values *Tensor, right bool) *Tensor {
 		return h.bad
 	}
 	switch {
+	case len(side) > 1 || len(side) == 1 && side[0] > SideRight:
+		return failed(name, shapeErr("side %v: SideLeft or SideRight", side), sorted, values)
 	case sorted.Rank() != 1 || sorted.Len() > maxSearch:
 		return failed(name, shapeErr("%v is no vector to search in", sorted.shape()), sorted, values)
 	case sorted.DType() != values.DType():
@@ -31,7 +42,7 @@ func SearchSorted(dt DType, sorted, values *Tensor, right bool) *Tensor {
 		return failed(name, dtypeErr("positions of %v: Int32 or Int64", dt), sorted, values)
 	}
 	flat := values.Reshape(values.Len())
-	at := search(sorted, flat, right)
+	at := search(sorted, flat, len(side) == 1 && side[0] == SideRight)
 	wide := narrowed(at, dt)
 	r := wide.Reshape(values.shape()...)
 	done(flat, wide)

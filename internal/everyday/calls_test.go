@@ -90,7 +90,7 @@ var calls = map[string]call{
 		return list(millrace.UniqueAll(c.Out[1].dtype(), x[0]))
 	},
 	"searchsorted": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
-		return list(millrace.SearchSorted(c.Out[0].dtype(), x[0], x[1], c.n("right") == 1))
+		return list(millrace.SearchSorted(c.Out[0].dtype(), x[0], x[1], millrace.Side(c.n("right"))))
 	},
 	"bincount": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
 		return list(millrace.BinCount(c.Out[0].dtype(), x[0], c.n("n")))

@@ -153,7 +153,9 @@ func TestErrorsFoundLate(t *testing.T) {
 						c, _ := millrace.Histogram(millrace.Int32, late(), 2, 0, 9)
 						return []*tensor{c}
 					},
-					"searchsorted": func() []*tensor { return []*tensor{millrace.SearchSorted(millrace.Int32, none, late(), true)} },
+					"searchsorted": func() []*tensor {
+						return []*tensor{millrace.SearchSorted(millrace.Int32, none, late(), millrace.SideRight)}
+					},
 					"topk": func() []*tensor {
 						v, at := millrace.TopK(late().Reshape(n, 1), 1, 1)
 						return []*tensor{v, at.Cast(millrace.Int32)}

@@ -173,7 +173,7 @@ var fused = []struct {
 	{"quantile", 2, func(_ millrace.Place, x, _ operand) *tensor { return x().Quantile(0.3, 1) }},
 	{"sumas", 1, func(_ millrace.Place, x, _ operand) *tensor { return x().GtScalar(0).SumAs(millrace.Int32, 1) }},
 	{"searchsorted", 1, func(_ millrace.Place, x, v operand) *tensor {
-		return millrace.SearchSorted(millrace.Int32, v(), x(), false)
+		return millrace.SearchSorted(millrace.Int32, v(), x())
 	}},
 	{"integers", 1, func(p millrace.Place, x, _ operand) *tensor {
 		return x().Add(millrace.IntegersOn(p, millrace.Int32, 3, -5, 5, 64, 64).Cast(millrace.Float32))

@@ -65,7 +65,7 @@ var reductions = []group{
 		op("Tensor.ArgSortDescending", func(o in) t { return o.v.ArgSortDescending(0) }),
 		op("Tensor.ArgSortAs", func(o in) t { return o.v.ArgSortAs(millrace.Int32, 0, true) }),
 		op("TopK", func(o in) (t, t) { return millrace.TopK(o.v, 2, 0) }),
-		op("SearchSorted", func(o in) t { return millrace.SearchSorted(millrace.Int64, o.v.Sort(0), o.v, false) }),
+		op("SearchSorted", func(o in) t { return millrace.SearchSorted(millrace.Int64, o.v.Sort(0), o.v) }),
 	}},
 	{"Counts and values", "Sizes of some of these results depend on values: what they need runs before they return.", []row{
 		op("NonZero", func(o in) t { return millrace.NonZero(millrace.Int64, o.v) }),

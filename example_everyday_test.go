@@ -91,8 +91,8 @@ func ExampleHistogram() {
 	// 0.45 0.4
 }
 
-// A deck is shuffled and dealt. What a generator gives is the same on every device; its state
-// can be kept.
+// A deck is shuffled and dealt. A generator gives the same seeds on every machine, and its state can
+// be saved.
 func ExampleGenerator() {
 	g := millrace.NewGenerator(2026)
 	deck := millrace.Permutation(millrace.Int32, g.Seed(), 52)
@@ -114,7 +114,7 @@ func ExampleGenerator() {
 }
 
 func ExampleRFFT() {
-	// A wave that goes round twice in eight elements.
+	// The wave has two periods in eight elements.
 	x := millrace.Arange(millrace.Float32, 0, 8, 1).MulScalar(math.Pi / 2).Cos()
 	re, im := millrace.RFFT(x, 0)
 	fmt.Printf("%.1f\n", re.Square().Add(im.Square()).Sqrt())

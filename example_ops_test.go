@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Probabilities of two classes for three samples, and what it costs to have
-// guessed so. Softmax fuses with what comes before it: one kernel.
+// Softmax gives the probabilities of two classes for three samples. It fuses with the operations
+// before it: all of this is one kernel.
 func ExampleTensor_Softmax() {
 	logits := millrace.FromSlice([]float32{0, 0, 4, 0, -1, 1}, 3, 2)
 	fmt.Println(logits.MulScalar(0.5).Softmax(-1))
@@ -23,7 +23,7 @@ func ExampleCrossEntropy() {
 	targets := millrace.FromSlice([]int32{1, 0, 1})
 	loss := millrace.CrossEntropy(logits, targets)
 	fmt.Println(loss, loss.Mean())
-	// A target that is no class is an error, known when the loss is computed.
+	// A target that is no class is an error when the loss is computed.
 	_, err := millrace.Values[float32](millrace.CrossEntropy(logits, targets.AddScalar(1)))
 	fmt.Println(errors.Is(err, millrace.ErrIndex))
 	// Output:
@@ -31,13 +31,13 @@ func ExampleCrossEntropy() {
 	// true
 }
 
-// A layer: the product, the bias and the activation are one kernel.
+// This is a layer. The product, the bias and the activation are one kernel.
 func ExampleTensor_MatMul() {
 	x := millrace.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
 	w := millrace.FromSlice([]float32{1, 0, 0, 1, -1, 1}, 3, 2)
 	b := millrace.FromSlice([]float32{0.5, -5})
 	fmt.Println(x.MatMul(w).Add(b).Relu())
-	// A weight that is stored the other way round is read as it lies.
+	// A transposed weight is read in the layout in which it is stored, without a copy.
 	fmt.Println(x.MatMul(x.T()))
 	// Output:
 	// [[0. 0.]
@@ -66,8 +66,8 @@ func ExampleEinsum() {
 	// [2]
 }
 
-// Look-up in a table of embeddings; indices out of range are errors, or taken as
-// the nearest in range.
+// Take looks up rows in a table of embeddings. Indices out of range are errors by default. With
+// IndexClamp they are replaced by the nearest index in range.
 func ExampleTensor_Take() {
 	table := millrace.FromSlice([]float32{0, 0, 1, 10, 2, 20, 3, 30}, 4, 2)
 	words := millrace.FromSlice([]int32{3, 1, 3})
@@ -80,8 +80,8 @@ func ExampleTensor_Take() {
 	// [ 8. 80.]
 }
 
-// The gradient of a look-up: rows that were looked up twice get both gradients,
-// added in their order.
+// The gradient of a look-up is an IndexAdd. A row that was looked up twice gets the sum of both
+// gradients, added in their order.
 func ExampleTensor_IndexAdd() {
 	words := millrace.FromSlice([]int32{3, 1, 3})
 	grad := millrace.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 3, 2)
@@ -93,7 +93,7 @@ func ExampleTensor_IndexAdd() {
 	//  [6. 8.]]
 }
 
-// An index for every element: the last of several updates of one stays.
+// ScatterSet has an index for every update. If several updates set one element, the last one stays.
 func ExampleTensor_ScatterSet() {
 	x := millrace.Zeros(millrace.Int32, 2, 4)
 	at := millrace.FromSlice([]int64{0, 2, 2, 3, 0, 1}, 2, 3)
@@ -107,7 +107,7 @@ func ExampleTensor_ScatterSet() {
 	//  [0 0 5 6]]
 }
 
-// Convolution, bias and activation are one kernel; pooling follows.
+// The convolution and the activation are one kernel. Pooling follows.
 func ExampleTensor_Conv() {
 	image := millrace.Arange(millrace.Float32, 0, 16, 1).Reshape(1, 1, 4, 4)
 	edges := millrace.FromSlice([]float32{-1, 1, -1, 1, -1, 1, 1, 1}, 2, 1, 2, 2)
@@ -134,8 +134,8 @@ func ExampleTopK() {
 	//  [0 2]]
 }
 
-// Slices can be written to: the tensor itself stays, and where nobody needs it
-// any more its memory is used again.
+// Assign returns a tensor in which a slice has other values; the operand does not change. If the
+// operand is not needed any more, its memory is reused.
 func ExampleTensor_Assign() {
 	x := millrace.Zeros(millrace.Int32, 2, 4)
 	row := millrace.FromSlice([]int32{1, 2})

@@ -7,14 +7,14 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// score is a stretch of a program that is to start at full speed.
+// score is the part of a program whose first run should be fast.
 func score(p millrace.Place) ([]float64, error) {
 	x := millrace.FromSliceOn(p, []float64{3, 1, 2, 5}, 2, 2)
 	return millrace.Values[float64](x.Sub(x.MeanKeep(1)).Square().Sum(1).Sqrt())
 }
 
-// record runs it and exports its plans, as a build step of the program would,
-// into a file that the program embeds.
+// record runs score and exports its plans. A build step of the program would do the same, and write
+// a file that the program embeds.
 func record() (bundle []byte, err error) {
 	dev, err := millrace.Open("cpu")
 	if err != nil {
@@ -35,7 +35,7 @@ func ExampleExportPlans() {
 	// Output: true <nil>
 }
 
-// A program embeds what ExportPlans wrote:
+// A program embeds the file that ExportPlans wrote:
 //
 //	//go:embed app.plans
 //	var plans []byte

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// A layer for batches of any size: its function is called with values for the first
-// size, and for others what it did is run.
+// The layer takes batches of any size. Its function is called with values for the first size only.
+// Runs at other sizes repeat the recorded operations.
 func ExampleNewRecording() {
 	dev, err := millrace.Open("cpu:compile=off,cache=off")
 	if err != nil {
@@ -36,8 +36,8 @@ func ExampleNewRecording() {
 	// [5 2] 1
 }
 
-// A training step that sets its weight. It is not waited for: the program goes on with the
-// next batch, and a loss is waited for where it is read.
+// The training step sets its weight. RunWith returns before the step has run, so the program continues
+// with the next batch. It waits for a loss only when it reads the loss.
 func ExampleRecording_RunWith() {
 	dev, err := millrace.Open("cpu:compile=off,cache=off")
 	if err != nil {
@@ -75,7 +75,7 @@ func ExampleRecording_RunWith() {
 	// step 9: loss 0.0000 <nil>
 }
 
-// A small computation that runs very often: its arguments and results stay where they are.
+// A small computation runs very often. Its inputs and results stay in the same memory.
 func ExampleRecording_Bind() {
 	dev, err := millrace.Open("cpu:cache=off")
 	if err != nil {

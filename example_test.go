@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// Ops are recorded; asking for values runs them, here as one kernel.
+// Ops are recorded. Reading values runs them, here as one kernel.
 func Example() {
 	x := millrace.FromSlice([]float32{-2, -1, 0, 1, 2})
 	y := x.Mul(x).AddScalar(1).Sqrt()
@@ -19,7 +19,7 @@ func Example() {
 	// Output: [2.236068 1.4142135 1 1.4142135 2.236068] <nil>
 }
 
-// Control flow may depend on values: nothing is traced.
+// Control flow may depend on values, because functions are not traced.
 func Example_controlFlow() {
 	// Newton's method for the square roots of 2, 3 and 5.
 	a := millrace.FromSlice([]float64{2, 3, 5})
@@ -58,8 +58,7 @@ func ExampleArange() {
 	// [1.   0.75 0.5  0.25]
 }
 
-// The same seed gives the same numbers, whatever the device and however often
-// they are computed.
+// The same seed gives the same numbers, on every device and each time they are computed.
 func ExampleUniform() {
 	a := millrace.Uniform(millrace.Float32, 42, 1000)
 	b := millrace.Uniform(millrace.Float32, 42, 1000)
@@ -72,7 +71,7 @@ func ExampleUniform() {
 	// 1000 <nil>
 }
 
-// Shapes are aligned at the last dimension, and size 1 fits any other.
+// Shapes are aligned at the last dimension. A dimension of 1 broadcasts to any size.
 func ExampleTensor_Add_broadcast() {
 	row := millrace.FromSlice([]float32{1, 2, 3})
 	col := millrace.FromSlice([]float32{10, 20}, 2, 1)
@@ -82,8 +81,7 @@ func ExampleTensor_Add_broadcast() {
 	//  [21. 22. 23.]]
 }
 
-// Numbers take the tensor's dtype; the order of the name is that of the
-// operands.
+// Scalars are converted to the tensor's dtype. The name has the order of the operands.
 func ExampleTensor_ScalarSub() {
 	x := millrace.FromSlice([]int32{1, 2, 3})
 	fmt.Println(x.SubScalar(10), x.ScalarSub(10))
@@ -130,7 +128,7 @@ func ExampleWhere() {
 	// Output: [-0.5  2.  -1.5  4. ]
 }
 
-// Dtypes are never mixed by themselves.
+// Dtypes are not promoted: Cast converts an operand.
 func ExampleTensor_Cast() {
 	i := millrace.FromSlice([]int32{1, 2, 3})
 	f := millrace.FromSlice([]float32{0.5, 0.5, 0.5})
@@ -141,7 +139,7 @@ func ExampleTensor_Cast() {
 	// [0.5 1.  1.5]
 }
 
-// A bad op does not panic: its result carries the error, as does everything
+// A bad op does not panic: its result carries the error, and so does every result that is
 // computed from it.
 func ExampleOpError() {
 	x := millrace.Ones(millrace.Float32, 2, 3)
@@ -155,8 +153,8 @@ func ExampleOpError() {
 	// Output: add [(2,3) (4)] example_test.go
 }
 
-// What descends from a tensor of the scope is released at its end; Keep moves a
-// result out.
+// At the end of a scope, all results that were computed from its tensors are released. Keep moves a
+// result out of the scope.
 func ExampleStream_Scope() {
 	dev, err := millrace.Open("cpu")
 	if err != nil {
@@ -189,7 +187,7 @@ func ExampleTensor_Set() {
 func ExampleTensor_Release() {
 	x := millrace.Ones(millrace.Float32, 2)
 	y := x.AddScalar(1)
-	x.Release() // y still has what it needs
+	x.Release() // y keeps the values of x that it needs
 	fmt.Println(y)
 	fmt.Println(errors.Is(x.Exp().Err(), millrace.ErrReleased))
 	// Output:
@@ -197,7 +195,7 @@ func ExampleTensor_Release() {
 	// true
 }
 
-// Results go to the stream of the operand that is not on the default one.
+// If one operand is not on the default stream, the result is on the stream of that operand.
 func ExampleDevice_NewStream() {
 	dev, err := millrace.Open("cpu:threads=1")
 	if err != nil {
@@ -245,15 +243,15 @@ func ExampleOptions() {
 	// true <nil>
 }
 
-// Drivers of other devices are imported for their effect; an error says which.
+// Programs import the drivers of other devices for their side effect. The error lists the imported
+// drivers, and the package to import for a known name.
 func ExampleOpen_missing() {
 	_, err := millrace.Open("abacus")
 	fmt.Println(errors.Is(err, millrace.ErrNoDriver))
 	// Output: true
 }
 
-// Counters say what happened: the second pass over the same code, with another
-// batch size, makes no new plan.
+// Counters show that a second pass over the same code, with another batch size, makes no new plan.
 func ExampleDevice_Stats() {
 	dev, err := millrace.Open("cpu:tier=0")
 	if err != nil {
@@ -277,7 +275,7 @@ func ExampleDevice_Stats() {
 	// Output: 0 1
 }
 
-// Hooks tell what the engine does while it does it.
+// The engine calls hooks while it works.
 func ExampleTrace() {
 	var kernels int
 	dev, err := millrace.OpenOptions(millrace.Options{Device: "cpu", Trace: &millrace.Trace{

@@ -272,7 +272,7 @@ func floats(t *testing.T, x *T) []float32 {
 }
 
 // collect runs the garbage collector and waits for the cleanups of unused tensors.
-func collect(t *testing.T, d *millrace.Device) {
+func collect(t testing.TB, d *millrace.Device) {
 	t.Helper()
 	for range 3 {
 		runtime.GC()

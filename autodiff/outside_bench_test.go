@@ -1,0 +1,130 @@
+package autodiff_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/autodiff"
+)
+
+// BenchmarkGradOutside takes the gradients of long functions by their input and a weight, outside
+// of scopes and in a scope, in turns. It reports medians of the turns: times in ms, the ratio of
+// each turn's times, ops (the ops outside that a scope does not run are computed again), and the
+// peak of device memory beyond the operands, in bytes for each byte of the input.
+func BenchmarkGradOutside(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		rows int // of 100 elements
+		f    func(x, w *T) *T
+	}{
+		{"sines", 2000, func(x, _ *T) *T { return times(240, x, (*T).Sin) }},
+		{"sums", 2000, func(x, _ *T) *T {
+			return times(100, x, func(y *T) *T { return y.Mul(y.AddScalar(1)).MulScalar(0.5) })
+		}},
+		{"roots", 2000, func(x, _ *T) *T { return times(90, x, func(y *T) *T { return y.Square().AddScalar(1).Sqrt() }) }},
+		{"residual", 2000, func(x, w *T) *T {
+			return times(40, x, func(y *T) *T { return y.MatMul(w).Tanh().Add(y) })
+		}},
+		{"attention", 200, func(x, w *T) *T {
+			return times(20, x, func(y *T) *T {
+				q := y.MatMul(w)
+				return q.MatMul(y.T()).MulScalar(0.1).Softmax(-1).MatMul(q).Add(y).LayerNorm(nil, nil, 1e-5)
+			})
+		}},
+		{"norm", 2000, func(x, _ *T) *T {
+			return times(30, x, func(y *T) *T { return y.LayerNorm(nil, nil, 1e-5).Gelu() })
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			var out, in turns
+			out.open(b, c.rows, c.f, false)
+			in.open(b, c.rows, c.f, true)
+			for range 4 { // plans are made, searched for and compiled
+				out.turn(b)
+				in.turn(b)
+			}
+			out.ms, in.ms = nil, nil
+			for i := 0; b.Loop(); i++ {
+				first, second := &out, &in
+				if i%2 == 1 {
+					first, second = second, first
+				}
+				first.turn(b)
+				second.turn(b)
+			}
+			ratios := make([]float64, len(out.ms))
+			for i := range ratios {
+				ratios[i] = out.ms[i] / in.ms[i]
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(out.ms), "outside-ms")
+			b.ReportMetric(median(in.ms), "scope-ms")
+			b.ReportMetric(median(ratios), "ratio")
+			b.ReportMetric(float64(out.ops), "outside-ops")
+			b.ReportMetric(float64(in.ops), "scope-ops")
+			b.ReportMetric(float64(out.ops-in.ops), "again-ops")
+			b.ReportMetric(float64(out.peak)/float64(400*c.rows), "outside-peak")
+			b.ReportMetric(float64(in.peak)/float64(400*c.rows), "scope-peak")
+		})
+	}
+}
+
+// turns are the passes of BenchmarkGradOutside on one side. ops and peak are those of the last one.
+type turns struct {
+	d       *millrace.Device
+	x, w    *T
+	f       func(x, w *T) *T
+	inScope bool
+
+	ms        []float64
+	ops, peak int64
+}
+
+func (s *turns) open(b *testing.B, rows int, f func(x, w *T) *T, inScope bool) {
+	s.d, s.f, s.inScope = open(b, "cpu:cache=off,explore=wait"), f, inScope
+	s.x = millrace.NormalOn(s.d, millrace.Float32, 2, rows, 100)
+	s.w = millrace.NormalOn(s.d, millrace.Float32, 1, 100, 100).MulScalar(0.05)
+	if s.x.Eval() != nil || s.w.Eval() != nil {
+		b.Fatal("no operands")
+	}
+}
+
+func (s *turns) turn(b *testing.B) {
+	collect(b, s.d) // of the last turn
+	s.d.ResetPeak()
+	before := s.d.Stats()
+	start := time.Now()
+	var err error
+	if s.inScope {
+		err = s.d.Scope(func(sc *millrace.Scope) error { return s.pass(sc) })
+	} else {
+		err = s.pass(s.d)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.ms = append(s.ms, float64(time.Since(start).Nanoseconds())/1e6)
+	after := s.d.Stats()
+	s.ops, s.peak = after.Ops-before.Ops, after.Runtime.PeakBytes-before.Runtime.AllocBytes
+}
+
+func (s *turns) pass(p millrace.Place) error {
+	x, w := autodiff.Watch(s.x.To(p)), autodiff.Watch(s.w.To(p))
+	g, err := autodiff.Grad(s.f(x, w).Sum(), x, w)
+	if err != nil {
+		return err
+	}
+	for _, t := range g {
+		if err := t.Eval(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func median(list []float64) float64 {
+	s := slices.Sorted(slices.Values(list))
+	return s[len(s)/2]
+}

@@ -152,7 +152,7 @@ func before(in *[3]*Tensor, i int) bool {
 
 // endOperand is done for an operand, which may be wanted.
 func endOperand(t *Tensor) {
-	if t.made() && t.v.Lent() {
+	if t.made() && t.v.Leased() {
 		stream.LetGo(&t.v)
 		return
 	}

@@ -33,6 +33,7 @@ type piece struct {
 func (s *step) do(t *tensor) *tensor {
 	if n := len(s.temps); n == 0 || s.temps[n-1] != t && !slices.Contains(s.temps, t) {
 		s.temps = append(s.temps, t)
+		follow.Want(t) // a segment may end within the rule
 	}
 	return t
 }

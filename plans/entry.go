@@ -28,6 +28,10 @@ type Known struct {
 	Sets  [][]int32
 	SetOf []int32
 
+	// The same for recipes that start from lent results, too. They hold while these are in memory.
+	Short   [][]int32
+	ShortOf []int32
+
 	Found   atomic.Bool // a segment used it again after it was made
 	Checked atomic.Bool // with Options.Check: it was compared with the op-by-op results
 
@@ -146,7 +150,8 @@ func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Known, error
 		e.Progs, e.Texts = append(e.Progs, prog), append(e.Texts, text)
 	}
 	e.SettleDear(seg)
-	e.Sets, e.SetOf = leafSets(seg)
+	e.Sets, e.SetOf = leafSets(seg, false)
+	e.Short, e.ShortOf = shortSets(seg, e.Sets, e.SetOf)
 	e.Memo.init(seg)
 	return e, nil
 }

@@ -7,17 +7,23 @@ import (
 )
 
 // leafSets groups the results of a segment that have recipes by their leaves, which are operands of
-// the segment and results written for good. class[id] is an index into sets, -1 for other tensors.
-func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
+// the segment and results written for good, and with lent also lent results. class[id] is an index
+// into sets, -1 for other tensors.
+func leafSets(seg *segment.Segment, lent bool) (sets [][]int32, class []int32) {
+	isLeaf := func(id int32) bool {
+		t := &seg.Tensors[id]
+		return IsLeaf(t) || lent && t.Lent
+	}
+	made := func(id int32) bool { return madeAgain(&seg.Tensors[id]) && !isLeaf(id) }
 	class = slices.Repeat([]int32{-1}, len(seg.Tensors))
 	need, any := make([]bool, len(seg.Tensors)), false // tensors that recipes of virtual results need
 	for n := len(seg.Nodes) - 1; n >= 0; n-- {
 		id := seg.Out[n]
-		if madeAgain(&seg.Tensors[id]) {
+		if made(id) {
 			need[id], any = true, true
 		}
 		for _, a := range seg.Nodes[n].Args[:seg.Nodes[n].NArgs] {
-			if !a.Scalar && need[id] && !IsLeaf(&seg.Tensors[id]) {
+			if !a.Scalar && need[id] && !isLeaf(id) {
 				need[a.ID] = true
 			}
 		}
@@ -28,13 +34,13 @@ func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
 	leaves := make([][]int32, len(seg.Tensors)) // sorted
 	byText := map[string]int32{}
 	for id := range seg.Tensors {
-		if need[id] && IsLeaf(&seg.Tensors[id]) {
+		if need[id] && isLeaf(int32(id)) {
 			leaves[id] = []int32{int32(id)}
 		}
 	}
 	for n := range seg.Nodes {
 		id := seg.Out[n]
-		if !need[id] || IsLeaf(&seg.Tensors[id]) {
+		if !need[id] || isLeaf(id) {
 			continue
 		}
 		var set []int32
@@ -44,7 +50,7 @@ func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
 			}
 		}
 		leaves[id] = set
-		if !madeAgain(&seg.Tensors[id]) {
+		if !made(id) {
 			continue
 		}
 		key := string(asBytes(set))
@@ -64,6 +70,17 @@ func IsLeaf(t *segment.Tensor) bool { return t.Def < 0 || t.Life == segment.Life
 
 // madeAgain reports a result that has a recipe: it is virtual, or lent.
 func madeAgain(t *segment.Tensor) bool { return t.Life == segment.LifeVirtual || t.Lent }
+
+// shortSets is leafSets where recipes start from lent results, too. It is the same as sets without
+// lent results.
+func shortSets(seg *segment.Segment, sets [][]int32, class []int32) ([][]int32, []int32) {
+	for id := range seg.Tensors {
+		if seg.Tensors[id].Lent {
+			return leafSets(seg, true)
+		}
+	}
+	return sets, class
+}
 
 func union(a, b []int32) []int32 {
 	if len(a) == 0 {

@@ -114,6 +114,7 @@ func (s *Stream) reset() {
 	s.lines = s.lines[:0]
 	s.weight, s.extra, s.redone = 0, 0, 0
 	clear(s.alien)
+	s.turn++
 	s.node = s.dev.plans.Trie.Root()
 }
 
@@ -267,6 +268,16 @@ func (s *Stream) cook(ent *plans.Known, seg *segment.Segment, geo *plans.Geometr
 		}
 		w.recipes[ent.SetOf[id]] = s.newRecipe(ent, geo, scalars, ent.Sets[ent.SetOf[id]])
 	}
+	w.shorts = append(w.shorts[:0], make([]*recipe, len(ent.Short))...)
+	for _, x := range w.cheap {
+		id := x.v.id
+		if s.written(seg, id) || w.shorts[ent.ShortOf[id]] != nil {
+			continue
+		}
+		r := s.newRecipe(ent, geo, scalars, ent.Short[ent.ShortOf[id]])
+		r.short = true
+		w.shorts[ent.ShortOf[id]] = r
+	}
 }
 
 // settle gives each result of a flush its memory or its recipe. Other streams may use the memory
@@ -303,7 +314,7 @@ func (s *Stream) settle(ent *plans.Known, seg *segment.Segment) {
 			r.watch()
 		}
 	}
-	s.leases()
+	s.leases(ent)
 }
 
 // asked returns the handle through which the program can request a result of the queue, or nil.

@@ -13,7 +13,7 @@ import (
 // layout that are known already: the same segment without marks is then known once it has run
 // without them. The lock is held.
 func (s *Stream) foresee(end segment.End) bool {
-	if s.taped() || end.All || len(s.work.lent) > 0 || s.dev.Opts.Fusion != device.FusionOn {
+	if s.taped() || end.All || len(s.work.lent)+len(s.work.cheap) > 0 || s.dev.Opts.Fusion != device.FusionOn {
 		return false
 	}
 	if at := s.dev.plans.Trie.Find(s.node, end); at != nil {

@@ -69,8 +69,14 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 				if slices.Contains(vs[:i], v) {
 					return false
 				}
-				id = ids
-				ids++
+				added := false
+				if st := v.mem.Load(); st.Lent {
+					id, added = s.addedFor(st)
+				}
+				if !added {
+					id = ids
+					ids++
+				}
 			}
 		}
 		if form == nil {

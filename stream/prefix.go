@@ -39,6 +39,11 @@ func (s *Stream) flushPrefix(cut int, end segment.End, wait bool) {
 		return
 	}
 	rest, across := s.cutAt(cut)
+	for id := range across { // items behind the cut read them, and no handle is left that could ask for them
+		if across[id].ghost {
+			s.keep(int32(id))
+		}
+	}
 	s.flush(end, wait)
 	s.recordAgain(rest, across)
 	if s.q.Len() == 0 {
@@ -127,6 +132,9 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 				continue // no item behind the cut reads it
 			}
 			c := &across[a.item.Slot]
+			if a.item.Key.Op() == ir.Keep && c.now < 0 && c.v != nil && c.v.state == stVirtual {
+				c.now = s.replay(c.v) // a copy would not be kept
+			}
 			if s.revive(c) != nil {
 				continue
 			}
@@ -186,7 +194,7 @@ func (s *Stream) revive(c *carried) *operror.Error {
 	}
 	switch c.v.state {
 	case stVirtual:
-		c.now = s.replay(c.v)
+		c.now = s.recall(c.v)
 	case stFailed:
 		c.err = c.v.ext.err
 	}
@@ -225,6 +233,6 @@ func (c *carried) leave(s *Stream) {
 	case stPending:
 		s.q.Slots[c.v.id].H.v = nil
 	case stVirtual:
-		c.v.ext.recipe.drop()
+		c.v.ext.drop()
 	}
 }

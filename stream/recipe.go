@@ -24,6 +24,7 @@ type recipe struct {
 	pins    []*memory.Storage // memory of the leaves; the recipe is a reader of it
 	room    [2]*memory.Storage
 	live    atomic.Int32
+	short   bool // lent results are leaves, too
 	watched bool // the collector reports the death of the pins; guarded by the stream's lock
 }
 
@@ -69,20 +70,37 @@ func (s *Stream) replay(v *Value) int32 {
 	if s.taped() {
 		s.taping.revive(v)
 	}
-	r := v.ext.recipe
-	rec, last := &r.geo.Seg, v.id
-	begin := len(s.q.Items)
+	r := v.recipe()
 	if s.dev.Profile != nil {
-		what, line := r.known.Describe(last)
+		what, line := r.known.Describe(v.id)
 		s.dev.Profile.Found(profile.Recomputed, what, line)
 	}
+	begin := len(s.q.Items)
+	last, x := v.id, v.ext
+	need, id, inner := s.rerun(r, last, held{v: v})
+	v.id, v.state, v.ext = id, stPending, nil
+	s.step(s.q.Mark(ir.Keep, v.id))
+	s.releaseAll(inner)
+	s.notOwn(begin, true)
+	seg := r.geo.Seg
+	seg.Scalars = r.scalars
+	r.known.Replay(plans.Dearest(&seg, need, last))
+	x.drop()
+	s.dev.Counts.Recomputes.Add(1)
+	return v.id
+}
 
-	// Mark the nodes that lead to v, from the last one backwards.
-	need := make([]bool, len(rec.Tensors))
+// rerun records the ops that compute result last of a recipe's segment. It returns the tensors of
+// the segment that these ops need, the new relative id of the result, for which the queue has h,
+// and the new ids of the results between. The lock is held.
+func (s *Stream) rerun(r *recipe, last int32, h held) (need []bool, id int32, inner []int32) {
+	rec := &r.geo.Seg
+	// Mark the nodes that lead to last, from the last one backwards.
+	need = make([]bool, len(rec.Tensors))
 	need[last] = true
 	for n := len(rec.Nodes) - 1; n >= 0; n-- {
 		id := rec.Out[n]
-		if !need[id] || plans.IsLeaf(&rec.Tensors[id]) {
+		if !need[id] || r.startsFrom(id) {
 			continue
 		}
 		for _, a := range rec.Nodes[n].Args[:rec.Nodes[n].NArgs] {
@@ -103,10 +121,9 @@ func (s *Stream) replay(v *Value) int32 {
 		}
 		return now[id]
 	}
-	var inner []int32
 	for n := range rec.Nodes {
 		id := rec.Out[n]
-		if !need[id] || plans.IsLeaf(&rec.Tensors[id]) {
+		if !need[id] || r.startsFrom(id) {
 			continue
 		}
 		node := rec.Nodes[n]
@@ -118,11 +135,11 @@ func (s *Stream) replay(v *Value) int32 {
 				node.Args[i].ID = operand(a.ID)
 			}
 		}
-		h := held{}
+		of := held{}
 		if id == last {
-			h.v = v
+			of = h
 		}
-		now[id] = s.push(&node, queue.NewForm(node.Shape), h)
+		now[id] = s.push(&node, queue.NewForm(node.Shape), of)
 		if s.node == nil || s.dev.Opts.Lines {
 			s.noteLine(r.known.LineOf(nil, int32(n)))
 		}
@@ -130,16 +147,33 @@ func (s *Stream) replay(v *Value) int32 {
 			inner = append(inner, now[id])
 		}
 	}
-	v.id, v.state, v.ext = now[last], stPending, nil
-	s.step(s.q.Mark(ir.Keep, v.id))
-	for _, id := range inner {
+	return need, now[last], inner
+}
+
+// startsFrom reports that the recipe has the memory of a tensor of its segment, if it needs it.
+func (r *recipe) startsFrom(id int32) bool {
+	t := &r.geo.Seg.Tensors[id]
+	return plans.IsLeaf(t) || r.short && t.Lent
+}
+
+func (s *Stream) releaseAll(ids []int32) {
+	for _, id := range ids {
 		s.step(s.q.Mark(ir.Release, id))
 	}
-	s.notOwn(begin, true)
-	seg := *rec
-	seg.Scalars = r.scalars
-	r.known.Replay(plans.Dearest(&seg, need, last))
-	r.drop()
-	s.dev.Counts.Recomputes.Add(1)
-	return v.id
+}
+
+// recipe is the shortest recipe of a virtual value. The lock is held.
+func (v *Value) recipe() *recipe {
+	if l := v.ext.lease; l != nil && l.short != nil {
+		return l.short
+	}
+	return v.ext.recipe
+}
+
+// drop ends the recipes of a value.
+func (x *ext) drop() {
+	if x.lease != nil && x.lease.short != nil {
+		x.lease.short.drop()
+	}
+	x.recipe.drop()
 }

@@ -140,12 +140,12 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 
 	// Values to recompute come first, because they append ops. The operands that are new to the
 	// queue come next, right before the op that reads them.
+	var ids [3]int32
 	for i := range args {
 		if v := ops[i].v; v != nil && v.state == stVirtual {
-			s.replay(v)
+			ids[i] = s.recall(v)
 		}
 	}
-	var ids [3]int32
 	tensor := dt // dtype of the tensor operands, except a mask's
 	for i := range args {
 		if args[i].V == nil {
@@ -159,6 +159,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 			ids[i] = s.foreign(o.Storage, o.dt, o.form)
 		case o.v.state == stPending:
 			ids[i] = o.v.id
+		case o.v.state == stVirtual: // the queue has a copy
 		default:
 			ids[i] = s.slot(o.v)
 		}
@@ -305,7 +306,7 @@ func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args [
 type ext struct {
 	err    *operror.Error // stFailed
 	recipe *recipe        // stVirtual, or lent; values with the same leaves share it
-	lease  *lease         // lent
+	lease  *lease         // of a value that a gradient needs
 	where  operror.Site   // stReleased: the place of the call of Release
 	scope  *Scope         // stReleased: the scope whose end released the value
 }

@@ -242,7 +242,7 @@ func (s *Stream) drop(v *Value, by *ext) {
 		s.mark(ir.Release, v.id)
 	case stReady:
 		if recipe != nil { // it was lent
-			recipe.recipe.drop()
+			recipe.drop()
 		}
 		b := v.mem.Load().Block
 		v.mem.Store(nil)     // before the block loses a reader: see ready
@@ -255,7 +255,8 @@ func (s *Stream) drop(v *Value, by *ext) {
 			s.mark(ir.Release, v.id)
 		}
 	case stVirtual:
-		recipe.recipe.drop()
+		s.endCopy(recipe.lease)
+		recipe.drop()
 	}
 }
 
@@ -276,5 +277,6 @@ func (s *Stream) watch(v *Value) {
 		v.mem.Load().Watch()
 	case stVirtual:
 		v.ext.recipe.watch()
+		v.recipe().watch()
 	}
 }

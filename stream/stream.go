@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/lane"
 	"github.com/millrace-go/millrace/memory"
@@ -33,7 +34,8 @@ type Stream struct {
 	soft    int                                    // number of items from which a cut is considered
 	stepOps int                                    // largest number of ops in a step
 	budget  int64                                  // weight above which a cut is considered earlier
-	alien   map[*memory.Storage]int32              // operands without a handle on this stream
+	alien   map[place]int32                        // operands without a handle on this stream, and lent ones
+	turn    uint64                                 // number of queues so far: relative ids belong to one of them
 	lines   []string                               // source lines of the nodes, where known
 	site    string                                 // stands for the caller's line, see SetSite; "": none
 	stay    []*Value                               // pending values that a handle was set to
@@ -61,12 +63,25 @@ type scratch struct {
 	hot     segment.Segment // a segment of known sizes: a geometry's, with other scalars
 	query   plans.Query
 	recipes []*recipe // the recipes of the flush, by leaf set
+	shorts  []*recipe // the same for recipes that start from lent results
 	lent    []want    // the handles that want a value that this flush lends
 	unasked []int32   // the results that this flush writes although nothing asked for them
 	items   int       // the queue's length before these were marked
 	node    *segment.Node[queue.Key, *plans.Known]
-	none    bool // the flush writes no results unasked, because it did so for nothing before
+	none    bool    // the flush writes no results unasked, because it did so for nothing before
+	cheap   []want  // the handles that want a value that is cheap to recompute
+	due     []want  // all these handles
+	prices  []price // by relative id
+	works   map[workKey]int32
 }
+
+// place is memory and the layout in which it is read.
+type place struct {
+	*memory.Block
+	*fusion.View
+}
+
+func placeOf(st *memory.Storage) place { return place{st.Block, st.View} }
 
 // held is the queue's information about a relative id: the value, if a handle names it, and for
 // operands the memory from which they are read.
@@ -136,12 +151,36 @@ func (s *Stream) slot(v *Value) int32 {
 		return v.id
 	}
 	st := v.mem.Load()
+	if st.Lent { // a recipe may have added it
+		if id, known := s.addedFor(st); known {
+			v.id, s.q.Slots[id].H.v = id, v
+			return id
+		}
+	}
 	st.Retain()
 	st.Used()
 	s.notes(st, v)
 	s.weight += st.Bytes
 	v.id = s.q.Input(held{v, st}, v.dt, v.form)
+	if st.Lent {
+		s.alien[placeOf(st)] = v.id // for recipes
+	}
 	return v.id
+}
+
+// addedFor returns the operand that a recipe added for the memory of a lent value.
+func (s *Stream) addedFor(st *memory.Storage) (id int32, added bool) {
+	id, known := s.known(st)
+	return id, known && s.q.Slots[id].H.v == nil
+}
+
+// known returns the operand of the queue for this memory. Further ops may read it.
+func (s *Stream) known(st *memory.Storage) (id int32, known bool) {
+	if s.alien == nil {
+		s.alien = make(map[place]int32)
+	}
+	id, known = s.alien[placeOf(st)]
+	return id, known && !s.q.Slots[id].Released
 }
 
 // watchRead makes the collector report the death of a block whose last reader may be the queue,
@@ -156,18 +195,15 @@ func (s *Stream) watchRead(b *memory.Block) {
 // foreign finds or adds an operand that has no handle on this stream. The caller's reader becomes
 // the queue's. The lock is held.
 func (s *Stream) foreign(st *memory.Storage, dt ir.DType, form *queue.Form) int32 {
-	if id, known := s.alien[st]; known {
+	if id, known := s.known(st); known {
 		st.Release() // the queue is a reader already
 		return id
-	}
-	if s.alien == nil {
-		s.alien = make(map[*memory.Storage]int32)
 	}
 	s.watchRead(st.Block) // a scope may release its handle
 	st.Used()
 	s.weight += st.Bytes
 	id := s.q.Input(held{nil, st}, dt, form)
-	s.alien[st] = id
+	s.alien[placeOf(st)] = id
 	return id
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/segment"
 )
 
@@ -13,14 +14,21 @@ import (
 // read, and when it has read them. It wants these values. If a segment ends meanwhile, the segment
 // writes them and they are lent: they have memory and a recipe. A lent value becomes virtual when
 // the last handle that wants it is given up.
+//
+// Wanted values that are cheap to recompute from lent ones are not written: see cheap.go.
 
 // want is a handle that wants a value, and that value.
 type want struct{ h, v *Value }
 
-// lease belongs to a lent value.
+// lease belongs to a wanted value whose segment has run.
 type lease struct {
 	by []*Value // the handles that want it
 	id int32    // relative id in the recipe's segment
+
+	short *recipe // of a cheap value: starts from lent values; nil for a lent value
+	copy  int32   // relative id of the last copy of a cheap value, in queue number turn
+	turn  uint64
+	times int // number of copies so far
 }
 
 // Want keeps the value that h names in memory after its segment, until LetGo ends h.
@@ -41,10 +49,15 @@ func Want(h *Value) {
 	}
 }
 
-// Lent reports that the value of h is lent. If h may want it, LetGo must end h, not Drop.
-func (h *Value) Lent() bool {
-	st := h.now().mem.Load()
-	return st != nil && st.Lent
+// Leased reports that the value of h is lent or cheap. If h may want it, LetGo must end h, not Drop.
+func (h *Value) Leased() bool {
+	v := h.now()
+	if st := v.mem.Load(); st != nil || v.home == nil {
+		return st != nil && st.Lent
+	}
+	v.home.mu.Lock()
+	defer v.home.mu.Unlock()
+	return v.leased() != nil
 }
 
 // still reports that h was not given up and still names v.
@@ -53,52 +66,38 @@ func (h *Value) still(v *Value) bool {
 	return at == v || at == nil && h == v && v.more.Load() != unnamed
 }
 
-// lend marks the wanted values that the queue computes, and the segment then writes them. It is
-// called right before the queue runs. The lock is held.
+// lend decides about the wanted values that the queue computes: the segment writes them, or they
+// are cheap. It is called right before the queue runs. The lock is held.
 func (s *Stream) lend(end segment.End) {
+	w := &s.work
+	w.lent, w.cheap = w.lent[:0], w.cheap[:0]
 	if len(s.wanted) == 0 {
 		return
 	}
-	var nodes []ir.Node
-	left := s.wanted[:0]
-	for _, w := range s.wanted {
+	due, left := w.due[:0], s.wanted[:0]
+	for _, x := range s.wanted {
 		switch {
-		case w.v.state != stPending || !w.h.still(w.v):
-		case int(w.v.id) >= len(s.q.Slots) || s.q.Slots[w.v.id].H.v != w.v:
-			left = append(left, w) // behind the cut
-		case !end.All && w.v.id != end.ID:
-			if nodes == nil {
-				nodes, _ = s.q.Nodes()
-			}
-			s.lendOne(w, nodes)
+		case x.v.state != stPending || !x.h.still(x.v):
+		case int(x.v.id) >= len(s.q.Slots) || s.q.Slots[x.v.id].H.v != x.v:
+			left = append(left, x) // behind the cut
+		case !end.All && x.v.id != end.ID:
+			due = append(due, x)
 		}
 	}
 	clear(s.wanted[len(left):])
 	s.wanted = left
-}
-
-func (s *Stream) lendOne(w want, nodes []ir.Node) {
-	sl := &s.q.Slots[w.v.id]
-	if sl.Keep || sl.Uses == 0 {
-		return
+	if len(due) > 0 {
+		s.appraise(due, end)
 	}
-	id, larger := w.v.id, false // larger: the view has more elements than its base
-	for s.q.Slots[id].Def >= 0 && nodes[s.q.Slots[id].Def].Op.Class() == ir.ClassView {
-		n := &nodes[s.q.Slots[id].Def]
-		id, larger = n.Args[0].ID, larger || n.Op == ir.Expand || n.Op == ir.Window
-	}
-	switch base := &s.q.Slots[id]; {
-	case base.Def < 0, nodes[base.Def].Op == ir.Full: // in memory, or cheap to recompute
-	case larger:
-		if !base.Keep {
-			s.step(s.q.Mark(ir.Keep, id))
+	for _, x := range due {
+		if s.work.prices[x.v.id].cheap {
+			w.cheap = append(w.cheap, x)
+		} else if s.q.Slots[x.v.id].Lent {
+			w.lent = append(w.lent, x)
 		}
-	default:
-		if !sl.Lent {
-			s.step(s.q.Lend(w.v.id))
-		}
-		s.work.lent = append(s.work.lent, w)
 	}
+	clear(due)
+	w.due = due[:0]
 }
 
 // lends makes a value lent and returns its memory. The lock is held.
@@ -111,20 +110,35 @@ func (v *Value) lends(st *memory.Storage, r *recipe) *memory.Storage {
 	return &memory.Storage{Block: st.Block, View: st.View, Lent: true}
 }
 
-// leases adds to each value just lent the handles that want it. The lock is held.
-func (s *Stream) leases() {
-	for _, w := range s.work.lent {
-		if l := w.v.leased(); l != nil {
-			l.by = append(l.by, w.h)
+// leases adds to each value just lent, and to each cheap one, the handles that want it. The lock is
+// held.
+func (s *Stream) leases(ent *plans.Known) {
+	w := &s.work
+	for _, x := range w.cheap {
+		if v := x.v; v.state == stVirtual && v.ext.lease == nil {
+			r := w.shorts[ent.ShortOf[v.id]]
+			r.live.Add(1)
+			if v.unscoped() {
+				r.watch()
+			}
+			v.ext = &ext{recipe: v.ext.recipe, lease: &lease{id: v.id, short: r}}
 		}
 	}
-	clear(s.work.lent)
-	s.work.lent = s.work.lent[:0]
+	for _, list := range [2][]want{w.lent, w.cheap} {
+		for _, x := range list {
+			if l := x.v.leased(); l != nil {
+				l.by = append(l.by, x.h)
+			}
+		}
+		clear(list)
+	}
+	clear(w.shorts)
+	w.lent, w.cheap = w.lent[:0], w.cheap[:0]
 }
 
-// leased is the lease of a lent value, nil for other values. The lock is held.
+// leased is the lease of a lent or cheap value, nil for other values. The lock is held.
 func (v *Value) leased() *lease {
-	if v.state != stReady || v.ext == nil {
+	if v.ext == nil {
 		return nil
 	}
 	return v.ext.lease
@@ -133,7 +147,7 @@ func (v *Value) leased() *lease {
 // endLease keeps a lent value in memory for good, because the program requested it. The lock is
 // held.
 func (v *Value) endLease() {
-	if v.leased() != nil {
+	if v.state == stReady && v.leased() != nil {
 		v.ext.recipe.drop()
 		v.ext = nil
 	}
@@ -149,7 +163,8 @@ func (v *Value) toStay() {
 }
 
 // unwanted is called when h, which named v, was given up. If no other handle wants a lent value,
-// the value gives up its memory and becomes virtual.
+// the value gives up its memory and becomes virtual. A cheap value gives up its short recipe, which
+// holds the memory of lent values.
 func (v *Value) unwanted(h *Value) {
 	s := v.home
 	if s == nil {
@@ -166,6 +181,12 @@ func (v *Value) unwanted(h *Value) {
 		return
 	}
 	if l.by = slices.Delete(l.by, i, i+1); len(l.by) > 0 {
+		return
+	}
+	if v.state == stVirtual {
+		s.endCopy(l)
+		l.short.drop()
+		v.ext = &v.ext.recipe.self
 		return
 	}
 	st := v.mem.Load()

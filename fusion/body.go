@@ -100,7 +100,7 @@ func (b *body) value(t int32, m *indexMap) ir.Ref {
 	if b.err == errTooLarge {
 		return b.nothing(t)
 	}
-	if m.moved > maxMoved || b.x.farTooLarge(b.inst.count, b.inputs) {
+	if m.moved > maxMoved || b.x.farTooLarge(b.inst.count, b.inputs) || b.x.late() {
 		b.err = errTooLarge
 		return b.nothing(t)
 	}

@@ -224,7 +224,7 @@ func grown[T any](list *[]T, n int) []T {
 // mergeOnce is the cheap search: one pass in program order, in which each group joins the nearest
 // earlier group that it can join.
 func (x *explorer) mergeOnce() {
-	for j := 1; j < len(x.groups); j++ {
+	for j := 1; j < len(x.groups) && !x.late(); j++ {
 		var deps [][]int
 		for i := j - 1; i >= max(0, j-near); i-- {
 			v := x.join(x.groups[i], x.groups[j])

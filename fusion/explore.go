@@ -44,7 +44,13 @@ type Options struct {
 	// ends with ErrStopped.
 	Stop func() bool
 
-	within int // nodes of a part, set by tests; 0: partSize
+	// Waits says that a program waits for the plan. If making a greedy plan takes long beside running
+	// the segment, the segment is planned in short parts. As with Effort, this depends on the segment
+	// only.
+	Waits bool
+
+	within int  // nodes of a part, set by tests; 0: partSize
+	looked *int // if not nil, values put into bodies and steps of maps are added to it, for tests
 }
 
 // ErrStopped is returned by Explore when Options.Stop ended the search.
@@ -56,7 +62,18 @@ var ErrStopped = errors.New("fusion: the search was stopped")
 // domain would not compute the results of other shapes that were fused into it. Explore returns an
 // error if the segment is malformed or has an op that the engine cannot express.
 func Explore(seg *segment.Segment, caps *runtime.Caps, opt Options) (*Plan, error) {
-	return newExplorer(seg, caps, opt).explore()
+	if opt.Waits && opt.Mode != Unfused {
+		return exploreInTime(seg, caps, opt)
+	}
+	x := newExplorer(seg, caps, opt)
+	defer x.count()
+	return x.explore()
+}
+
+func (x *explorer) count() {
+	if n := x.opt.looked; n != nil {
+		*n += x.values + x.maps.made
+	}
 }
 
 func (x *explorer) explore() (*Plan, error) {
@@ -68,6 +85,7 @@ func (x *explorer) explore() (*Plan, error) {
 		x.eachAlone()
 		return x.plan()
 	}
+	x.setPatience()
 	x.begin()
 	if len(seg.Nodes) > opt.partSize() {
 		return x.byParts()
@@ -151,6 +169,8 @@ type explorer struct {
 	lone     map[int32]*group // see groupOf
 
 	values         int  // number of values put into bodies, over all bodies
+	limited        bool // planning ends with errLate if it takes long
+	patience       int  // number of values after which that is so; 0: never
 	search         bool // true while the search for the best plan runs
 	spent          int
 	weary, stopped bool
@@ -213,6 +233,9 @@ func (x *explorer) eachAlone() {
 
 // plan puts the groups in order and turns them into steps.
 func (x *explorer) plan() (*Plan, error) {
+	if x.late() {
+		return nil, errLate
+	}
 	if err := x.sort(); err != nil {
 		return nil, err
 	}
@@ -235,6 +258,9 @@ func (x *explorer) sort() error {
 
 // written is the plan of the groups, which must be in the order in which they run.
 func (x *explorer) written() (*Plan, error) {
+	if x.late() {
+		return nil, errLate
+	}
 	p := &Plan{Mode: x.opt.Mode, Aliases: x.aliases(), Chains: x.chains()}
 	p.addGuards(x.class.guards)
 	for _, g := range x.groups {

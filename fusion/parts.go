@@ -31,7 +31,7 @@ func (x *explorer) byParts() (*Plan, error) {
 	f.countUses()
 	var sorted []*group
 	weary := false
-	for from := 0; from < len(f.order); from += len(x.part) {
+	for from := 0; from < len(f.order) && !x.late(); from += len(x.part) {
 		x.part = f.partAt(from)
 		f.keep()
 		x.groups = nil

@@ -32,7 +32,7 @@ func (x *explorer) writeRepeated() {
 			once += weight[i]
 		}
 	}
-	if all <= 2*once || x.joinsShared(2*once) {
+	if all <= 2*once || x.joinsShared(2*once) || x.late() {
 		return
 	}
 	made := x.madeOf()

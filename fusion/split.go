@@ -10,7 +10,7 @@ import (
 // splitOver splits groups that exceed a device limit: it writes a value from the middle of the
 // group to memory. A group of one op cannot be split.
 func (x *explorer) splitOver() {
-	for i := 0; i < len(x.groups); {
+	for i := 0; i < len(x.groups) && !x.late(); {
 		g := x.groups[i]
 		if x.overLimit(g) == "" {
 			i++
@@ -33,6 +33,9 @@ func (x *explorer) cutPoint(g *group) (int32, bool) {
 	small, least := int32(-1), math.MaxInt
 	over := make(map[int32]bool)
 	for _, t := range x.inner(g) {
+		if x.late() {
+			return 0, false
+		}
 		x.eachArg(x.seg.Tensors[t].Def, func(a int32) { over[t] = over[t] || over[x.base(a)] })
 		if over[t] {
 			continue // one of its operands is over the limits

@@ -100,7 +100,7 @@ func (p *Store) waits() bool {
 func (p *Store) exploreOptions() fusion.Options {
 	opt := fusion.Options{Mode: p.Mode()}
 	if opt.Mode == fusion.Best && !p.waits() {
-		opt.Effort = p.Quick
+		opt.Effort, opt.Waits = p.Quick, true
 	}
 	return opt
 }

@@ -9,34 +9,37 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
+// timed are the functions of the benchmarks here.
+var timed = []struct {
+	name string
+	rows int // of 100 elements
+	f    func(x, w *T) *T
+}{
+	{"sines", 2000, func(x, _ *T) *T { return times(240, x, (*T).Sin) }},
+	{"sums", 2000, func(x, _ *T) *T {
+		return times(100, x, func(y *T) *T { return y.Mul(y.AddScalar(1)).MulScalar(0.5) })
+	}},
+	{"roots", 2000, func(x, _ *T) *T { return times(90, x, func(y *T) *T { return y.Square().AddScalar(1).Sqrt() }) }},
+	{"residual", 2000, func(x, w *T) *T {
+		return times(40, x, func(y *T) *T { return y.MatMul(w).Tanh().Add(y) })
+	}},
+	{"attention", 200, func(x, w *T) *T {
+		return times(20, x, func(y *T) *T {
+			q := y.MatMul(w)
+			return q.MatMul(y.T()).MulScalar(0.1).Softmax(-1).MatMul(q).Add(y).LayerNorm(nil, nil, 1e-5)
+		})
+	}},
+	{"norm", 2000, func(x, _ *T) *T {
+		return times(30, x, func(y *T) *T { return y.LayerNorm(nil, nil, 1e-5).Gelu() })
+	}},
+}
+
 // BenchmarkGradOutside takes the gradients of long functions by their input and a weight, outside
 // of scopes and in a scope, in turns. It reports medians of the turns: times in ms, the ratio of
 // each turn's times, ops (the ops outside that a scope does not run are computed again), and the
 // peak of device memory beyond the operands, in bytes for each byte of the input.
 func BenchmarkGradOutside(b *testing.B) {
-	for _, c := range []struct {
-		name string
-		rows int // of 100 elements
-		f    func(x, w *T) *T
-	}{
-		{"sines", 2000, func(x, _ *T) *T { return times(240, x, (*T).Sin) }},
-		{"sums", 2000, func(x, _ *T) *T {
-			return times(100, x, func(y *T) *T { return y.Mul(y.AddScalar(1)).MulScalar(0.5) })
-		}},
-		{"roots", 2000, func(x, _ *T) *T { return times(90, x, func(y *T) *T { return y.Square().AddScalar(1).Sqrt() }) }},
-		{"residual", 2000, func(x, w *T) *T {
-			return times(40, x, func(y *T) *T { return y.MatMul(w).Tanh().Add(y) })
-		}},
-		{"attention", 200, func(x, w *T) *T {
-			return times(20, x, func(y *T) *T {
-				q := y.MatMul(w)
-				return q.MatMul(y.T()).MulScalar(0.1).Softmax(-1).MatMul(q).Add(y).LayerNorm(nil, nil, 1e-5)
-			})
-		}},
-		{"norm", 2000, func(x, _ *T) *T {
-			return times(30, x, func(y *T) *T { return y.LayerNorm(nil, nil, 1e-5).Gelu() })
-		}},
-	} {
+	for _, c := range timed {
 		b.Run(c.name, func(b *testing.B) {
 			var out, in turns
 			out.open(b, c.rows, c.f, false)
@@ -69,6 +72,56 @@ func BenchmarkGradOutside(b *testing.B) {
 			b.ReportMetric(float64(in.peak)/float64(400*c.rows), "scope-peak")
 		})
 	}
+}
+
+// BenchmarkWatchedForward runs forward passes of which no gradient is taken, through watched handles
+// and through the tensors themselves, in turns. It reports medians of the ratios of the turns'
+// times, and the peaks of one pass and of ten, in bytes for each byte of the input.
+func BenchmarkWatchedForward(b *testing.B) {
+	for _, c := range timed {
+		b.Run(c.name, func(b *testing.B) {
+			var plain, watched turns
+			plain.open(b, c.rows, c.f, false)
+			watched.open(b, c.rows, c.f, false)
+			watched.x, watched.w = autodiff.Watch(watched.x), autodiff.Watch(watched.w)
+			for range 3 {
+				plain.forward(b, 1)
+				watched.forward(b, 1)
+			}
+			one, peaks := watched.peak, [2]int64{}
+			plain.ms, watched.ms = nil, nil
+			for b.Loop() {
+				plain.forward(b, 10)
+				watched.forward(b, 10)
+				peaks = [2]int64{plain.peak, watched.peak}
+			}
+			ratios := make([]float64, len(plain.ms))
+			for i := range ratios {
+				ratios[i] = watched.ms[i] / plain.ms[i]
+			}
+			size := float64(400 * c.rows)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(ratios), "ratio")
+			b.ReportMetric(float64(one)/size, "watched-peak")
+			b.ReportMetric(float64(peaks[1])/size, "watched-peak-of-10")
+			b.ReportMetric(float64(peaks[0])/size, "plain-peak-of-10")
+		})
+	}
+}
+
+// forward runs n passes without gradients, and drops what they made.
+func (s *turns) forward(b *testing.B, n int) {
+	collect(b, s.d)
+	s.d.ResetPeak()
+	before := s.d.Stats()
+	start := time.Now()
+	for range n {
+		if _, err := millrace.Item[float32](s.f(s.x, s.w).Sum()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s.ms = append(s.ms, float64(time.Since(start).Nanoseconds())/1e6)
+	s.peak = s.d.Stats().Runtime.PeakBytes - before.Runtime.AllocBytes
 }
 
 // turns are the passes of BenchmarkGradOutside on one side. ops and peak are those of the last one.

@@ -16,9 +16,10 @@ type contestant struct {
 	ours    bool
 	command []string
 	env     []string
-	// build, where there is one, makes the program; probe is the command's
-	// arguments that print the versions of what it uses.
+	// build, if any, makes the program, in the folder buildIn. probe has the command's arguments
+	// that print the versions of what it uses.
 	build, buildEnv []string
+	buildIn         string
 	probe           []string
 }
 
@@ -26,6 +27,7 @@ type contestant struct {
 type places struct {
 	source string // bench/peers
 	work   string // a folder for what is built
+	before string // the root of another checkout of Millrace, or ""
 	python string
 	burn   string // target folders of cargo, by backend: burn/flex and so on
 }
@@ -35,10 +37,14 @@ func (p places) list(threads int) []contestant {
 	var list []contestant
 	for _, build := range []struct{ name, cgo string }{{"millrace", "1"}, {"millrace, no cgo", "0"}} {
 		binary := filepath.Join(p.work, "ours"+build.cgo)
-		list = append(list, contestant{
+		this := contestant{
 			name: build.name, ours: true, command: []string{binary}, probe: []string{"-versions"},
-			build: []string{"go", "build", "-o", binary, "./ours"}, buildEnv: []string{"CGO_ENABLED=" + build.cgo},
-		})
+			build: []string{"go", "build", "-o", binary, "./ours"}, buildEnv: []string{"CGO_ENABLED=" + build.cgo}, buildIn: p.source,
+		}
+		list = append(list, this)
+		if p.before != "" {
+			list = append(list, this.from(p.before))
+		}
 	}
 	for _, py := range []struct {
 		name, module string
@@ -63,6 +69,16 @@ func (p places) list(threads int) []contestant {
 		list[i].env = environment(threads, list[i].kept)
 	}
 	return list
+}
+
+// from returns Millrace's contestant as another checkout builds it. It is compared with ours as
+// other libraries are.
+func (c contestant) from(checkout string) contestant {
+	binary := c.command[0] + "-before"
+	c.name, c.ours = c.name+", before", false
+	c.command, c.build = []string{binary}, []string{"go", "build", "-o", binary, "./ours"}
+	c.buildIn = filepath.Join(checkout, "bench", "peers")
+	return c
 }
 
 // environment tells every library how many threads there are, each in its way.

@@ -55,6 +55,7 @@ func flags(args []string, stderr io.Writer) (*options, error) {
 	f.StringVar(&o.out, "o", "", "Markdown `file` to write, or to write into between its marks; samples go to a .json beside it")
 	f.StringVar(&o.from, "from", "", "JSON `file` of samples to make the tables of, instead of timing")
 	f.StringVar(&o.places.source, "source", filepath.Join("bench", "peers"), "`folder` of the contestants' programs")
+	f.StringVar(&o.places.before, "before", "", "`folder` of another checkout of Millrace, which is timed beside this one")
 	f.StringVar(&o.places.python, "python", "python3", "Python `interpreter` that has the libraries")
 	f.StringVar(&o.places.burn, "burn", filepath.Join("dist", "peers", "burn"), "`folder` with cargo's target folders flex, ndarray and vulkan")
 	if err := f.Parse(args); err != nil {
@@ -144,7 +145,7 @@ func (o *options) report(list []contestant, each func(*Report) error) (*Report, 
 		p := &Presence{Name: c.name, Kept: c.kept, Ours: c.ours}
 		r.Contestants = append(r.Contestants, p)
 		o.status.Say("looking for %s", c.name)
-		if p.Versions, err = c.versions(o.places.source); err != nil {
+		if p.Versions, err = c.versions(); err != nil {
 			p.Missing = err.Error()
 			continue
 		}
@@ -184,10 +185,10 @@ func (o *options) machine() hostinfo.Machine {
 
 // versions builds a contestant, where it is to be built, and asks it what it uses.
 // The error says why it is not installed.
-func (c contestant) versions(source string) (map[string]string, error) {
+func (c contestant) versions() (map[string]string, error) {
 	if c.build != nil {
 		cmd := exec.Command(c.build[0], c.build[1:]...)
-		cmd.Dir, cmd.Env = source, append(os.Environ(), c.buildEnv...)
+		cmd.Dir, cmd.Env = c.buildIn, append(os.Environ(), c.buildEnv...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("%w: %s", err, lastLine(string(out)))
 		}

@@ -99,7 +99,7 @@ func TestMissing(t *testing.T) {
 		t.Errorf("version %q", v)
 	}
 	c := contestant{command: []string{filepath.Join(t.TempDir(), "peer")}}
-	if _, err := c.versions("."); err == nil || err.Error() != "there is no peer" {
+	if _, err := c.versions(); err == nil || err.Error() != "there is no peer" {
 		t.Errorf("a program that is not there: %v", err)
 	}
 	text := r.markdown()
@@ -179,6 +179,24 @@ func TestOrder(t *testing.T) {
 	}
 	if len(first) != n || before != 2*n {
 		t.Errorf("first %v times, 1 before 3 in %d of %d rounds", first, before, 4*n)
+	}
+}
+
+// TestBefore: with another checkout, each build of ours has one from there behind it. A folder that
+// is no checkout makes these contestants missing, and no others.
+func TestBefore(t *testing.T) {
+	list := places{work: t.TempDir(), source: ".", before: t.TempDir()}.list(1)
+	for i, name := range []string{"millrace", "millrace, before", "millrace, no cgo", "millrace, no cgo, before"} {
+		c := list[i]
+		if before := i%2 == 1; c.name != name || c.ours == before || (c.buildIn == ".") == before {
+			t.Errorf("contestant %d is %s, ours %v, built in %s", i, c.name, c.ours, c.buildIn)
+		}
+		if c.command[0] != c.build[3] {
+			t.Errorf("%s runs %s, but its build writes %s", name, c.command[0], c.build[3])
+		}
+	}
+	if _, err := list[1].versions(); err == nil {
+		t.Error("an empty folder was taken for a checkout")
 	}
 }
 

@@ -121,7 +121,7 @@ func TestRandomOutside(t *testing.T) {
 		p := restless{seed: seed, ops: 20 + int(seed%5)*20}
 		var want []float32
 		for way, spec := range []string{"cpu:compile=off,cache=off", "cpu:compile=off,cache=off", "cpu:queue=9,compile=off,cache=off", "cpu:fusion=off,compile=off,cache=off"} {
-			d := open(t, spec)
+			d := openOneOf(t, spec)
 			s := d.NewStream()
 			data, weight := millrace.NormalOn(s, millrace.Float32, seed, rows, rows), millrace.NormalOn(s, millrace.Float32, seed+100, rows, rows).MulScalar(0.3)
 			floats(t, data.Reshape(-1))

@@ -351,3 +351,18 @@ func BenchmarkMaxPool(b *testing.B) {
 	w := millrace.Window{Size: 9, Stride: 3}
 	benchTensor(b, dev, "9by3", func() *millrace.Tensor { return x.MaxPool(w, w) })
 }
+
+// BenchmarkResize doubles the height and width of images, as PyTorch's interpolate does.
+func BenchmarkResize(b *testing.B) {
+	dev, err := millrace.Open("cpu")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer dev.Close()
+	x := millrace.NormalOn(dev, millrace.Float32, 1, 8, 3, 256, 256)
+	if err := x.Eval(); err != nil {
+		b.Fatal(err)
+	}
+	opt := millrace.ResizeOptions{Mode: millrace.ResizeLinear}
+	benchTensor(b, dev, "linear", func() *millrace.Tensor { return millrace.Resize(x, opt, 512, 512) })
+}

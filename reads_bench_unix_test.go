@@ -3,11 +3,11 @@
 package millrace_test
 
 import (
-	"slices"
 	"syscall"
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/paired"
 )
 
 // BenchmarkSeveralReads compares two reads of a costly result, one after the other, with one read
@@ -78,14 +78,10 @@ func severalReads(b *testing.B, second func(p *millrace.Tensor) *millrace.Tensor
 			ratios[t] = append(ratios[t], took[0][t][i]/took[1][t][i])
 		}
 	}
-	median := func(x []float64) float64 {
-		slices.Sort(x)
-		return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
-	}
 	b.ReportMetric(0, "ns/op")
 	for t, name := range map[int]string{0: "first", turns - 1: "tenth"} {
-		b.ReportMetric(median(took[0][t]), name+"-apart-ms")
-		b.ReportMetric(median(took[1][t]), name+"-one-ms")
-		b.ReportMetric(median(ratios[t]), name+"-ratio")
+		b.ReportMetric(paired.Median(took[0][t]), name+"-apart-ms")
+		b.ReportMetric(paired.Median(took[1][t]), name+"-one-ms")
+		b.ReportMetric(paired.Median(ratios[t]), name+"-ratio")
 	}
 }

@@ -1,38 +1,19 @@
 package autodiff_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
+	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// timed are the functions of the benchmarks here.
+// timed are the long functions of the benchmarks here.
 var timed = []struct {
-	name string
-	rows int // of 100 elements
-	f    func(x, w *T) *T
-}{
-	{"sines", 2000, func(x, _ *T) *T { return times(240, x, (*T).Sin) }},
-	{"sums", 2000, func(x, _ *T) *T {
-		return times(100, x, func(y *T) *T { return y.Mul(y.AddScalar(1)).MulScalar(0.5) })
-	}},
-	{"roots", 2000, func(x, _ *T) *T { return times(90, x, func(y *T) *T { return y.Square().AddScalar(1).Sqrt() }) }},
-	{"residual", 2000, func(x, w *T) *T {
-		return times(40, x, func(y *T) *T { return y.MatMul(w).Tanh().Add(y) })
-	}},
-	{"attention", 200, func(x, w *T) *T {
-		return times(20, x, func(y *T) *T {
-			q := y.MatMul(w)
-			return q.MatMul(y.T()).MulScalar(0.1).Softmax(-1).MatMul(q).Add(y).LayerNorm(nil, nil, 1e-5)
-		})
-	}},
-	{"norm", 2000, func(x, _ *T) *T {
-		return times(30, x, func(y *T) *T { return y.LayerNorm(nil, nil, 1e-5).Gelu() })
-	}},
-}
+	step    string
+	n, rows int
+}{{"sines", 240, 2000}, {"light", 100, 2000}, {"roots", 90, 2000}, {"residual", 40, 2000}, {"attention", 20, 200}, {"norm", 30, 2000}}
 
 // BenchmarkGradOutside takes the gradients of long functions by their input and a weight, outside
 // of scopes and in a scope, in turns. It reports medians of the turns: times in ms, the ratio of
@@ -40,10 +21,11 @@ var timed = []struct {
 // peak of device memory beyond the operands, in bytes for each byte of the input.
 func BenchmarkGradOutside(b *testing.B) {
 	for _, c := range timed {
-		b.Run(c.name, func(b *testing.B) {
+		b.Run(c.step, func(b *testing.B) {
+			f := repeated(c.n, c.step)
 			var out, in turns
-			out.open(b, c.rows, c.f, false)
-			in.open(b, c.rows, c.f, true)
+			out.open(b, c.rows, f, false)
+			in.open(b, c.rows, f, true)
 			for range 4 { // plans are made, searched for and compiled
 				out.turn(b)
 				in.turn(b)
@@ -62,9 +44,9 @@ func BenchmarkGradOutside(b *testing.B) {
 				ratios[i] = out.ms[i] / in.ms[i]
 			}
 			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(median(out.ms), "outside-ms")
-			b.ReportMetric(median(in.ms), "scope-ms")
-			b.ReportMetric(median(ratios), "ratio")
+			b.ReportMetric(paired.Median(out.ms), "outside-ms")
+			b.ReportMetric(paired.Median(in.ms), "scope-ms")
+			b.ReportMetric(paired.Median(ratios), "ratio")
 			b.ReportMetric(float64(out.ops), "outside-ops")
 			b.ReportMetric(float64(in.ops), "scope-ops")
 			b.ReportMetric(float64(out.ops-in.ops), "again-ops")
@@ -79,10 +61,11 @@ func BenchmarkGradOutside(b *testing.B) {
 // times, and the peaks of one pass and of ten, in bytes for each byte of the input.
 func BenchmarkWatchedForward(b *testing.B) {
 	for _, c := range timed {
-		b.Run(c.name, func(b *testing.B) {
+		b.Run(c.step, func(b *testing.B) {
+			f := repeated(c.n, c.step)
 			var plain, watched turns
-			plain.open(b, c.rows, c.f, false)
-			watched.open(b, c.rows, c.f, false)
+			plain.open(b, c.rows, f, false)
+			watched.open(b, c.rows, f, false)
 			watched.x, watched.w = autodiff.Watch(watched.x), autodiff.Watch(watched.w)
 			for range 3 {
 				plain.forward(b, 1)
@@ -101,7 +84,7 @@ func BenchmarkWatchedForward(b *testing.B) {
 			}
 			size := float64(400 * c.rows)
 			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(median(ratios), "ratio")
+			b.ReportMetric(paired.Median(ratios), "ratio")
 			b.ReportMetric(float64(one)/size, "watched-peak")
 			b.ReportMetric(float64(peaks[1])/size, "watched-peak-of-10")
 			b.ReportMetric(float64(peaks[0])/size, "plain-peak-of-10")
@@ -175,9 +158,4 @@ func (s *turns) pass(p millrace.Place) error {
 		}
 	}
 	return nil
-}
-
-func median(list []float64) float64 {
-	s := slices.Sorted(slices.Values(list))
-	return s[len(s)/2]
 }

@@ -1,6 +1,7 @@
 package autodiff_test
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"testing"
@@ -10,34 +11,23 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// long lists functions of more ops than a stream queues outside of scopes. needs is the number of
-// values of x's size that may be in memory, if a scope takes less.
-var long = []struct {
-	name         string
-	elems, needs int
-	f            func(x, w *T) *T
-}{
-	{"sines", 20000, 240, func(x, _ *T) *T { return times(240, x, (*T).Sin) }},
-	{"small", 100, 0, func(x, _ *T) *T { return times(1000, x, (*T).Sin) }},
-	{"light", 20000, 100, func(x, _ *T) *T {
-		return times(100, x, func(y *T) *T { return y.Mul(y.AddScalar(1)).MulScalar(0.5) })
-	}},
-	{"roots", 20000, 45, func(x, _ *T) *T { return times(90, x, func(y *T) *T { return y.Square().AddScalar(1).Sqrt() }) }},
-	{"softmax", 20000, 30, func(x, _ *T) *T {
-		return times(30, x.Reshape(200, 100), func(y *T) *T { return y.Softmax(-1).Add(y) })
-	}},
-	{"norm", 20000, 70, func(x, _ *T) *T {
-		return times(30, x.Reshape(200, 100), func(y *T) *T { return y.LayerNorm(nil, nil, 1e-5).Gelu() })
-	}},
-	{"residual", 20000, 100, func(x, w *T) *T {
-		return times(40, x.Reshape(200, 100), func(y *T) *T { return y.MatMul(w).Tanh().Add(y) })
-	}},
-	{"attention", 20000, 110, func(x, w *T) *T { // products that a kernel writes stay in memory, even if no gradient needs them
-		return times(10, x.Reshape(200, 100), func(y *T) *T {
-			q := y.MatMul(w)
-			return q.MatMul(y.T()).MulScalar(0.1).Softmax(-1).MatMul(q).Add(y).LayerNorm(nil, nil, 1e-5)
-		})
-	}},
+// steps are what long functions repeat on rows of 100 elements. w is 100 by 100.
+var steps = map[string]func(y, w *T) *T{
+	"sines":    func(y, _ *T) *T { return y.Sin() },
+	"light":    func(y, _ *T) *T { return y.Mul(y.AddScalar(1)).MulScalar(0.5) },
+	"roots":    func(y, _ *T) *T { return y.Square().AddScalar(1).Sqrt() },
+	"softmax":  func(y, _ *T) *T { return y.Softmax(-1).Add(y) },
+	"norm":     func(y, _ *T) *T { return y.LayerNorm(nil, nil, 1e-5).Gelu() },
+	"residual": func(y, w *T) *T { return y.MatMul(w).Tanh().Add(y) },
+	"attention": func(y, w *T) *T { // products that a kernel writes stay in memory, even if no gradient needs them
+		q := y.MatMul(w)
+		return q.MatMul(y.T()).MulScalar(0.1).Softmax(-1).MatMul(q).Add(y).LayerNorm(nil, nil, 1e-5)
+	},
+}
+
+// repeated is the function that applies a step n times.
+func repeated(n int, step string) func(x, w *T) *T {
+	return func(x, w *T) *T { return times(n, x, func(y *T) *T { return steps[step](y, w) }) }
 }
 
 func times(n int, x *T, f func(*T) *T) *T {
@@ -45,6 +35,22 @@ func times(n int, x *T, f func(*T) *T) *T {
 		x = f(x)
 	}
 	return x
+}
+
+// long lists functions of more ops than a stream queues outside of scopes. needs is the number of
+// values of x's size that may be in memory, if a scope takes less.
+var long = []struct {
+	step           string
+	n, rows, needs int
+}{
+	{"sines", 240, 200, 240},
+	{"sines", 1000, 1, 0},
+	{"light", 100, 200, 100},
+	{"roots", 90, 200, 45},
+	{"softmax", 30, 200, 30},
+	{"norm", 30, 200, 70},
+	{"residual", 40, 200, 100},
+	{"attention", 10, 200, 110},
 }
 
 // counted is the number of operations run, the recomputed results, the peak memory and the results
@@ -62,11 +68,12 @@ type counted struct {
 // about as much memory.
 func TestOutsideOfScopes(t *testing.T) {
 	for _, c := range long {
-		t.Run(c.name, func(t *testing.T) {
-			want := passes(t, c.elems, c.f, true, false)
-			most := 13 * max(want.peak, int64(4*c.elems*c.needs)) / 10
+		t.Run(fmt.Sprintf("%s/%d", c.step, c.n), func(t *testing.T) {
+			f := repeated(c.n, c.step)
+			want := passes(t, c.rows, f, true, false)
+			most := 13 * max(want.peak, int64(400*c.rows*c.needs)) / 10
 			for _, read := range []bool{false, true} {
-				got := passes(t, c.elems, c.f, false, read)
+				got := passes(t, c.rows, f, false, read)
 				t.Logf("read %v: %d ops for %d, at most %d bytes for %d", read, got.ops, want.ops, got.peak, want.peak)
 				if got.redo > 0 {
 					t.Errorf("read %v: %d results were computed again from the start of their segment", read, got.redo)
@@ -88,11 +95,11 @@ func TestOutsideOfScopes(t *testing.T) {
 }
 
 // passes takes the derivatives of f's sum, twice.
-func passes(t *testing.T, elems int, f func(x, w *T) *T, inScope, read bool) (got counted) {
+func passes(t *testing.T, rows int, f func(x, w *T) *T, inScope, read bool) (got counted) {
 	t.Helper()
 	d := open(t, "cpu:cache=off,compile=off,tune=off")
 	weights := millrace.NormalOn(d, millrace.Float32, 1, 100, 100).MulScalar(0.05)
-	data := millrace.NormalOn(d, millrace.Float32, 2, elems)
+	data := millrace.NormalOn(d, millrace.Float32, 2, rows, 100)
 	floats(t, weights)
 	floats(t, data)
 	pass := func(p millrace.Place) *T {
@@ -107,7 +114,7 @@ func passes(t *testing.T, elems int, f func(x, w *T) *T, inScope, read bool) (go
 		if err != nil {
 			t.Fatal(err)
 		}
-		return millrace.Concat(0, g[0], g[1].Reshape(-1))
+		return millrace.Concat(0, g[0].Reshape(-1), g[1].Reshape(-1))
 	}
 	start := d.Stats()
 	for range 2 {

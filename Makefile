@@ -7,16 +7,17 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-all bench-gomlx bench-programs figures peers gomlx-core shipped subgroups test check accuracy consumer-check fuzz hammer hammer-server generate lint
+.PHONY: help bench bench-all bench-gomlx bench-programs figures paired peers gomlx-core shipped subgroups test check accuracy consumer-check fuzz hammer hammer-server generate lint
 
 help:
 	@echo 'make bench            fusebench gelu on every device here; ARGS="-shape 8,64,256" and the like'
 	@echo 'make bench-all        every suite of fusebench, one after another; ARGS="-device cpu -budget 30s" and the like'
 	@echo 'make figures          take the figures of docs/benchmarks that are in files anew on this machine (twenty minutes)'
+	@echo 'make paired OLD=HEAD~1 every suite by the program of another commit beside this one, in turns (twenty minutes); ARGS="gelu train" and the like'
 	@echo 'make bench-gomlx      the benchmarks of GoMLX, on Millrace and on its own Go backend; ARGS="-run Softmax" and the like'
 	@echo 'make bench-programs   programs as people run with GoMLX (LSTM, VAE, GNN, MoE, UNet, search) on its Go backend, without and with SIMD, and on Millrace'
 	@echo 'make peers            numpy, numexpr, torch, jax, onnxruntime and Burn beside Millrace: installs what it can; ARGS="-rounds 10" and the like'
-	@echo 'make shipped          a program with its plans and kernels in it: record, generate, build, run'
+	@echo 'make shipped          a program with its plans in it: record, generate, build, run'
 	@echo 'make test             vet, the house rules and every test, as this machine builds them'
 	@echo 'make check            everything CI checks: the same in other builds, -race, fuzzing and more'
 	@echo ''
@@ -41,6 +42,9 @@ bench-all:
 figures:
 	@scripts/figures.sh $(ARGS)
 
+paired:
+	@scripts/paired.sh $(OLD) $(ARGS)
+
 gomlx-core:
 	@cd gomlxbackend && go run ./internal/gomlxcore $(ARGS)
 
@@ -63,7 +67,7 @@ test:
 	@scripts/test.sh
 
 test-long:
-	MILLRACE_LONG=1 go test -timeout 2h ./runtime/cpu ./internal/apitest ./fusion ./stream ./ir ./autodiff
+	MILLRACE_LONG=1 go test -timeout 2h ./runtime/cpu ./internal/testing/apitest ./fusion ./stream ./ir ./autodiff
 
 check lint fuzz hammer hammer-server consumer-check accuracy:
 	@scripts/test.sh $@

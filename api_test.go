@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	_ "github.com/millrace-go/millrace/internal/testing/nocache" // leaves the user's cache alone
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/api.txt")

@@ -53,8 +53,8 @@ func Open(device string) (*Device, error) {
 	return OpenOptions(o)
 }
 
-// OpenOptions opens a device. The zero Options open the device that MILLRACE_DEVICE describes, or
-// the CPU. Fields that are set take precedence over that variable.
+// OpenOptions opens a device, with the errors of [Open]. The zero Options open the device that
+// MILLRACE_DEVICE describes, or the CPU. Fields that are set take precedence over that variable.
 func OpenOptions(o Options) (*Device, error) {
 	o, err := withEnvironment(o)
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *Device) NewStream() *Stream {
 	return &Stream{d.d.NewStream()}
 }
 
-// Scope is [Stream.Scope] on the default stream.
+// Scope is [Stream.Scope] on the default stream, and returns f's error.
 func (d *Device) Scope(f func(sc *Scope) error) error { return d.DefaultStream().Scope(f) }
 
 // Sync is [Stream.Sync] for all streams of the device: it runs the recorded ops of all of them
@@ -138,8 +138,8 @@ func (d *Device) Err() error {
 	return d.d.Err()
 }
 
-// Wait returns when all submitted work of all streams is done and no background compile runs. It
-// is for measurements.
+// Wait returns when all submitted work of all streams is done and no background compile runs. It is
+// for measurements. It returns an error of the driver; errors of ops are carried by tensors.
 func (d *Device) Wait() error {
 	if !d.made() {
 		return errNilDevice
@@ -183,4 +183,182 @@ func (d *Device) Close() error {
 	return err
 }
 
-var errNilDevice = errors.New("nil device or stream, or one that is no open one's: see Open, Device.NewStream and Stream.Scope")
+var errNilDevice = errors.New("the device, stream or scope is nil or was not opened: see Open, Device.NewStream and Stream.Scope")
+
+// Stream is a sequence of ops on one device. It is safe for concurrent use, and the ops of one
+// goroutine stay in order. If only one goroutine uses a stream, the order of all its ops is
+// fixed, and so are the kernels that they become.
+//
+// An op's result belongs to the stream of the first operand that is not on the default stream,
+// else to the default stream. A result of shared weights and a request's data therefore belongs
+// to the request's stream. Operands may belong to any streams of the device.
+type Stream struct {
+	s *stream.Stream
+}
+
+// made reports that a device made s, so that s is neither nil nor the zero Stream.
+func (s *Stream) made() bool { return s != nil && s.s != nil }
+
+// Device returns the device that the stream is on. Calls may return different pointers for one
+// device.
+func (s *Stream) Device() *Device {
+	if !s.made() {
+		return nil
+	}
+	return &Device{s.s.Device()}
+}
+
+// Sync runs the recorded ops and waits until they are done, or until ctx is; ctx may be nil. It
+// returns the first error of the stream that no reader, Err or Sync has returned yet.
+func (s *Stream) Sync(ctx context.Context) error {
+	if !s.made() {
+		return errNilDevice
+	}
+	return s.s.Sync(ctx)
+}
+
+// Err returns the first error of the stream that no reader, Err or Sync has returned yet. It runs
+// nothing.
+func (s *Stream) Err() error {
+	if !s.made() {
+		return errNilDevice
+	}
+	return s.s.Err()
+}
+
+// Close runs the recorded ops and ends the stream. Recording to it is then ErrClosed; its tensors
+// stay readable. The default stream is closed with its device.
+func (s *Stream) Close() error {
+	if !s.made() {
+		return nil
+	}
+	return s.s.Close()
+}
+
+// Place is where a tensor is made: a [*Device] (its default stream), a
+// [*Stream] or a [*Scope]. Functions without "On" in their name use the
+// default device's default stream; see [Default].
+type Place interface {
+	place() (at, error)
+}
+
+// at is where a tensor is made. The tensor is a step of a composite if steps is not nil.
+type at struct {
+	stream.Place
+	steps *steps
+}
+
+func (p at) place() (at, error) {
+	if p.S == nil {
+		return p, errNilPlace
+	}
+	return p, nil
+}
+
+func (d *Device) place() (at, error) {
+	if !d.made() {
+		return at{}, errNilPlace
+	}
+	return at{Place: stream.Place{S: d.d.Default()}}, nil
+}
+
+func (s *Stream) place() (at, error) {
+	if !s.made() {
+		return at{}, errNilPlace
+	}
+	return at{Place: stream.Place{S: s.s}}, nil
+}
+
+func (sc *Scope) place() (at, error) {
+	if !sc.made() {
+		return at{}, errNilPlace
+	}
+	if err := sc.sc.Ended(); err != nil {
+		return at{Place: stream.Place{S: sc.sc.Home()}}, err
+	}
+	return at{Place: stream.Place{S: sc.sc.Home(), Scope: sc.sc}}, nil
+}
+
+// placeOf returns the place that p names. If there is an error, it also returns the stream, if p
+// names one, so that the stream can report the error.
+func placeOf(p Place) (at, error) {
+	if p == nil {
+		return at{}, errNilPlace
+	}
+	return p.place()
+}
+
+// anywhere is the default device as a place. The device is opened when it is first used.
+type anywhere struct{}
+
+func (anywhere) place() (at, error) {
+	d, err := Default()
+	if err != nil {
+		return at{}, err
+	}
+	return d.place()
+}
+
+// Scope releases, at its end, the tensors that descend from it: the tensors made on it, as in
+// FromSliceOn(sc, …) or t.To(sc), and every result of an op with an operand of the scope. It does
+// not release other tensors, even if the same goroutine made them meanwhile. A result with
+// operands of several scopes belongs to the innermost one. Making a tensor or a scope on a scope
+// that has ended is ErrClosed.
+type Scope struct {
+	sc *stream.Scope
+}
+
+// made reports that a stream opened sc, so that sc is neither nil nor the zero Scope.
+func (sc *Scope) made() bool { return sc != nil && sc.sc != nil }
+
+// Scope calls f with a new scope and ends the scope when f returns or panics. It returns f's
+// error. To put a scope inside another one, call Scope on the outer one.
+//
+// The memory of tensors in a scope is reused at once, and kernels need not write results that
+// only the scope could request. A step of a loop inside a Scope therefore runs without the
+// collector's help.
+func (s *Stream) Scope(f func(sc *Scope) error) error {
+	if !s.made() {
+		return errNilDevice
+	}
+	return (&Scope{s.s.OpenScope()}).run(f)
+}
+
+// Scope is [Stream.Scope] for a scope inside this one, on the same stream. Results with operands of
+// both scopes belong to the inner one. A tensor that the inner scope keeps moves to the outer one.
+// It returns f's error, or one of its own if this scope has ended.
+func (sc *Scope) Scope(f func(sc *Scope) error) error {
+	if !sc.made() {
+		return errNilDevice
+	}
+	if err := sc.sc.Ended(); err != nil {
+		return failure("scope", err)
+	}
+	return (&Scope{sc.sc.Inner()}).run(f)
+}
+
+func (sc *Scope) run(f func(sc *Scope) error) error {
+	defer sc.sc.Close()
+	if f == nil {
+		return errNilFunc
+	}
+	return f(sc)
+}
+
+// Keep moves t from the scope to the enclosing one, or out of all scopes if there is none, and
+// returns t itself. A tensor of another scope stays in that scope. It never fails: a nil scope or
+// tensor changes nothing.
+func (sc *Scope) Keep(t *Tensor) *Tensor {
+	if sc.made() && t.made() {
+		sc.sc.Keep(&t.v)
+	}
+	return t
+}
+
+// Stream returns the stream that the scope was opened on.
+func (sc *Scope) Stream() *Stream {
+	if !sc.made() {
+		return nil
+	}
+	return &Stream{sc.sc.Home()}
+}

@@ -66,6 +66,8 @@
 //	                  "neon" requests NEON code on linux/arm64
 //	MILLRACE_CACHE    directory for plans and compiled kernels, or "off"
 //	MILLRACE_DEBUG    keys for debugging and profiling; "help" lists them
+//
+// Of the source, read tensor.go first.
 package millrace
 
 import (

@@ -23,20 +23,19 @@ import (
 // With more than two operands, Einsum contracts two at a time. It chooses the pair whose result
 // is smallest compared with its operands. It does not form intermediate results of more than 8
 // dimensions; if it cannot avoid them, the error is ErrShape.
-func Einsum(spec string, operands ...*Tensor) *Tensor {
+func Einsum(spec string, operands ...*Tensor) (r *Tensor) {
 	const name = "einsum"
 	if len(operands) == 0 {
-		return failed(name, shapeErr("no operands"))
+		return failed(name, shapeErr("no operands were given"))
 	}
-	operands, bad := holdAll(name, operands)
-	temps := slices.Clone(operands)
-	defer func() { done(temps...) }()
-	if bad != nil {
-		return bad
+	operands, c := composeAll(name, operands)
+	defer c.end(&r)
+	if c.bad != nil {
+		return c.bad
 	}
 	for _, t := range operands {
 		if t.DType() == Bool {
-			return failed(name, dtypeErr("%v tensor: numbers only", t.DType()), operands...)
+			return failed(name, dtypeErr("%v is not a number dtype", t.DType()), operands...)
 		}
 	}
 	in, out, err := parseEinsum(spec, operands)
@@ -55,10 +54,9 @@ func Einsum(spec string, operands ...*Tensor) *Tensor {
 				break
 			}
 			if d == nil {
-				return failed(name, shapeErr("%q for %v: a diagonal of a matrix that is not square", spec, operands[i].shape()), operands...)
+				return failed(name, shapeErr("%q takes a diagonal of %v, whose dimensions differ", spec, operands[i].shape()), operands...)
 			}
 			operands[i], in[i] = d, ls
-			temps = append(temps, d)
 		}
 	}
 	if len(operands) > 2 {
@@ -84,8 +82,6 @@ func greedySum(name, spec string, operands []*Tensor, in [][]int, out []int) *Te
 		}
 		return n
 	}
-	var temps []*Tensor
-	defer func() { done(temps...) }()
 	for len(operands) > 2 {
 		best, from, to := math.Inf(1), 0, 0
 		var labels []int
@@ -98,10 +94,9 @@ func greedySum(name, spec string, operands []*Tensor, in [][]int, out []int) *Te
 			}
 		}
 		if labels == nil && to == 0 {
-			return failed(name, shapeErr("%q: results of more than %d dimensions on the way", spec, ir.MaxRank), operands...)
+			return failed(name, shapeErr("%q: an intermediate result has more than %d dimensions", spec, ir.MaxRank), operands...)
 		}
 		pair := labelledSum(name, []*Tensor{operands[from], operands[to]}, [][]int{in[from], in[to]}, slices.Clone(labels))
-		temps = append(temps, pair)
 		if bad := unusable(name, pair); bad != nil {
 			return bad
 		}
@@ -128,9 +123,8 @@ func keptLabels(in [][]int, i, j int, out []int) []int {
 
 // labelledSum is Einsum on labels: those of each operand's dims, which are distinct, and those of
 // the result. The operands are handles that only the caller has. It changes the lists.
-func labelledSum(name string, operands []*Tensor, in [][]int, out []int) *Tensor {
-	var temps []*Tensor
-	defer func() { done(temps...) }()
+func labelledSum(name string, operands []*Tensor, in [][]int, out []int) (r *Tensor) {
+	defer within(operands...).end(&r)
 	for i := range operands {
 		// A label that only this operand has, and not the result, is summed first.
 		var other []int
@@ -151,16 +145,14 @@ func labelledSum(name string, operands []*Tensor, in [][]int, out []int) *Tensor
 				}
 			}
 			operands[i], in[i] = reduce(ir.Sum, operands[i], axes, false), left
-			temps = append(temps, operands[i])
 		}
 	}
 	if len(operands) == 1 {
-		r := operands[0]
 		order := make([]int, len(out))
 		for i, l := range out {
 			order[i] = slices.Index(in[0], l)
 		}
-		return r.Permute(order...)
+		return operands[0].Permute(order...)
 	}
 	var sum []int
 	for _, l := range in[0] {
@@ -184,7 +176,7 @@ func parseEinsum(spec string, operands []*Tensor) (in [][]int, out []int, err er
 		head, tail, dotted := strings.Cut(term, "...")
 		more := operands[i].Rank() - len(head) - len(tail)
 		if !dotted && more != 0 || more < 0 {
-			return nil, nil, shapeErr("%q for %v", term, operands[i].shape())
+			return nil, nil, shapeErr("%q does not fit an operand of shape %v", term, operands[i].shape())
 		}
 		ls, err := letters(head)
 		if err != nil {
@@ -220,7 +212,7 @@ func parseEinsum(spec string, operands []*Tensor) (in [][]int, out []int, err er
 	}
 	rest, err2 := letters(tail)
 	if err != nil || err2 != nil {
-		return nil, nil, shapeErr("%q: letters only", spec)
+		return nil, nil, shapeErr("%q has a character that is not a letter", spec)
 	}
 	out = append(out, rest...)
 	for i, l := range out {
@@ -235,7 +227,7 @@ func letters(s string) ([]int, error) {
 	var ls []int
 	for _, c := range s {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			return nil, shapeErr("%q is no letter", c)
+			return nil, shapeErr("%q is not a letter", c)
 		}
 		ls = append(ls, int(c))
 	}
@@ -263,13 +255,10 @@ func diagonal(t *Tensor, labels []int) (*Tensor, []int, bool) {
 		if shape[j] != n {
 			return nil, nil, true
 		}
-		p := t.Permute(append(order, j, i)...)
-		flat := p.Reshape(append(slices.Clone(outer), n*n)...)
+		flat := t.Permute(append(order, j, i)...).Reshape(append(slices.Clone(outer), n*n)...)
 		pick := make([]Range, len(outer)+1)
 		pick[len(outer)] = R(0, End, n+1)
-		r := flat.Slice(pick...)
-		done(p, flat)
-		return r, append(left, l), true
+		return flat.Slice(pick...), append(left, l), true
 	}
 	return nil, nil, false
 }

@@ -1,8 +1,7 @@
 package millrace
 
 import (
-	"math"
-	"unsafe"
+	"strconv"
 
 	"github.com/millrace-go/millrace/ir"
 )
@@ -67,39 +66,62 @@ func dtypeOf[T Element]() DType {
 	}
 }
 
-// bytesOf returns the memory of a slice. A bool is one byte, 0 or 1, in Go as on a CPU device, so
-// this works for every Element.
-func bytesOf[T Element](s []T) []byte {
-	if len(s) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
+// elementType has what depends on the Go type of a dtype's elements.
+type elementType struct {
+	text func(t *Tensor, l layout) (string, error) // prints a tensor
+	json jsonCodec
 }
 
-// scalarBits returns the value of s in a dtype, as the bits that the engine stores. A float dtype
-// rounds to nearest; every other dtype must hold s exactly. For the unknown dtype of a tensor
-// that carries an error, any s is accepted.
-func scalarBits(dt DType, s float64) (bits uint64, ok bool) {
-	switch {
-	case dt.IsFloat():
-		return ir.FloatBits(dt, s), true
-	case dt == Bool:
-		return uint64(uint8(s)), s == 0 || s == 1
-	case !dt.IsInt():
-		return 0, dt == Invalid
-	}
-	// The first number above the range is a power of two, so float64 holds it exactly. It may not
-	// hold the greatest number of the range.
-	lo, above := 0.0, math.Ldexp(1, dt.Bits())
-	if dt.IsSigned() {
-		above /= 2
-		lo = -above
-	}
-	switch {
-	case !(s >= lo && s < above) || s != math.Trunc(s): // NaN is in no range
-		return 0, false
-	case s < 0:
-		return uint64(int64(s)) << (64 - dt.Bits()) >> (64 - dt.Bits()), true
-	}
-	return uint64(s), true
+// elementTypes has a row for each dtype.
+var elementTypes = [ir.NumDTypes]elementType{
+	Bool: {boolText, codecOf(strconv.AppendBool, func(s string) (bool, error) { return s == "true", oneOf(s, "true", "false") })},
+
+	Uint8: {integers[uint8], jsonUnsigned[uint8]()}, Uint16: {integers[uint16], jsonUnsigned[uint16]()},
+	Uint32: {integers[uint32], jsonUnsigned[uint32]()}, Uint64: {integers[uint64], jsonUnsigned[uint64]()},
+	Int8: {integers[int8], jsonSigned[int8]()}, Int16: {integers[int16], jsonSigned[int16]()},
+	Int32: {integers[int32], jsonSigned[int32]()}, Int64: {integers[int64], jsonSigned[int64]()},
+
+	Float16: storedFloats(NewF16), BFloat16: storedFloats(NewBF16),
+	Float32: {floats[float32], jsonFloat(32, float64Of[float32], func(v float64) float32 { return float32(v) })},
+	Float64: {floats[float64], jsonFloat(64, float64Of[float64], float64Of[float64])},
 }
+
+// storedFloat lists the Go types of floats that are only stored.
+type storedFloat interface {
+	F16 | BF16
+	Float32() float32
+	String() string
+}
+
+func storedFloats[T storedFloat](round func(float32) T) elementType {
+	return elementType{halves[T], jsonFloat(32, func(v T) float64 { return float64(v.Float32()) }, func(v float64) T { return round(float32(v)) })}
+}
+
+func float64Of[T float32 | float64](v T) float64 { return float64(v) }
+
+// F16 is an element of a [Float16] tensor in Go: the bits of an IEEE 754 binary16 number, with 11
+// significant bits and a greatest value of 65504. Go has no arithmetic for it; compute in
+// tensors, or in float32. Go's == compares the bits: a NaN equals itself, and -0 is not +0.
+type F16 uint16
+
+// BF16 is an element of a [BFloat16] tensor in Go: the upper half of a float32, with 8
+// significant bits and float32's range. Go's == and arithmetic are as for [F16].
+type BF16 uint16
+
+// NewF16 rounds f to the nearest F16, half to even. Numbers of 65520 and above become infinite.
+func NewF16(f float32) F16 { return F16(ir.FloatBits(Float16, float64(f))) }
+
+// NewBF16 rounds f to the nearest BF16, half to even.
+func NewBF16(f float32) BF16 { return BF16(ir.FloatBits(BFloat16, float64(f))) }
+
+// Float32 returns the number, exactly.
+func (f F16) Float32() float32 { return float32(ir.BitsFloat(Float16, uint64(f))) }
+
+// Float32 returns the number, exactly.
+func (f BF16) Float32() float32 { return float32(ir.BitsFloat(BFloat16, uint64(f))) }
+
+// String prints the fewest digits that identify the number among its kind.
+func (f F16) String() string { return floatScalar(float64(f.Float32()), Float16) }
+
+// String prints the fewest digits that identify the number among its kind.
+func (f BF16) String() string { return floatScalar(float64(f.Float32()), BFloat16) }

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/operror"
-	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/stream"
 )
@@ -27,7 +27,7 @@ var (
 	// ErrClosed: a device or stream was used after Close, or a Scope after its end.
 	ErrClosed = runtime.ErrClosed
 	// ErrNoPlans: [ExportPlans] found nothing to write. It is not wrapped.
-	ErrNoPlans = plans.ErrNoPlans
+	ErrNoPlans = planstore.ErrNoPlans
 )
 
 // These errors are limits of the machine.
@@ -55,11 +55,11 @@ type OpError = operror.Error
 type CompileError = runtime.CompileError
 
 var (
-	errNilPlace  = errors.New("nil place, or one that was not opened")
+	errNilPlace  = errors.New("the place is nil or was not opened")
 	errNilTensor = operror.ErrNoValue
-	errNilFunc   = errors.New("nil function")
-	errNilReader = errors.New("nil reader")
-	errNilWriter = errors.New("nil writer")
+	errNilFunc   = errors.New("the function is nil")
+	errNilReader = errors.New("the reader is nil")
+	errNilWriter = errors.New("the writer is nil")
 
 	errFollowed = fmt.Errorf("%w: an input is watched by autodiff, and a Recording is not differentiated: take gradients in its function", ErrUnsupported)
 )

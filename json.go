@@ -33,7 +33,7 @@ func (t *Tensor) MarshalJSON() ([]byte, error) {
 		return nil, h.bad.v.Err()
 	}
 	if n := t.Len(); n > MaxJSON {
-		return nil, failure(op, shapeErr("%d elements, of which JSON takes %d", n, MaxJSON), t)
+		return nil, failure(op, shapeErr("the tensor has %d elements, JSON may have %d", n, MaxJSON), t)
 	}
 	b := fmt.Appendf(nil, `{"dtype":%q,"shape":[`, t.DType())
 	for i, d := range t.shape() {
@@ -42,7 +42,7 @@ func (t *Tensor) MarshalJSON() ([]byte, error) {
 		}
 		b = strconv.AppendInt(b, int64(d), 10)
 	}
-	b, err := jsonElements[t.DType()].write(append(b, `],"data":[`...), t)
+	b, err := elementTypes[t.DType()].json.write(append(b, `],"data":[`...), t)
 	if err != nil {
 		return nil, failure(op, err, t)
 	}
@@ -66,29 +66,24 @@ func (t *Tensor) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return failure(op, err)
 	}
-	dt := Invalid
-	for d := range jsonElements {
-		if d.String() == w.DType {
-			dt = d
-		}
-	}
+	dt, _ := ir.ParseDType(w.DType)
 	switch s := ir.Shape(w.Shape); {
-	case dt == Invalid:
-		return failure(op, dtypeErr("%q is no dtype of tensors", w.DType))
+	case !dt.Tensor():
+		return failure(op, dtypeErr("%q is not a tensor dtype", w.DType))
 	case w.Shape == nil || w.Data == nil:
-		return failure(op, shapeErr("a tensor without shape or data"))
+		return failure(op, shapeErr("the shape or the data is missing"))
 	case s.Check() != nil:
 		return failure(op, shapeErr("%v", s.Check()))
 	case len(w.Data) > MaxJSON:
-		return failure(op, shapeErr("%d elements, of which JSON takes %d", len(w.Data), MaxJSON))
+		return failure(op, shapeErr("the tensor has %d elements, JSON may have %d", len(w.Data), MaxJSON))
 	case s.Elems() != len(w.Data):
-		return failure(op, shapeErr("%v has %d elements, the data %d", s, s.Elems(), len(w.Data)))
+		return failure(op, shapeErr("%v has %d elements, the data has %d", s, s.Elems(), len(w.Data)))
 	}
 	var p Place = anywhere{}
 	if s := t.Stream(); s != nil {
 		p = s
 	}
-	r, err := jsonElements[dt].read(p, w.Shape, w.Data)
+	r, err := elementTypes[dt].json.read(p, w.Shape, w.Data)
 	if err == nil {
 		err = r.Err()
 	}
@@ -108,16 +103,6 @@ func (t *Tensor) UnmarshalJSON(data []byte) error {
 type jsonCodec struct {
 	write func(b []byte, t *Tensor) ([]byte, error)
 	read  func(p Place, shape []int, data []json.RawMessage) (*Tensor, error)
-}
-
-var jsonElements = map[DType]jsonCodec{
-	Bool:  codecOf(strconv.AppendBool, func(s string) (bool, error) { return s == "true", oneOf(s, "true", "false") }),
-	Uint8: jsonUnsigned[uint8](), Uint16: jsonUnsigned[uint16](), Uint32: jsonUnsigned[uint32](), Uint64: jsonUnsigned[uint64](),
-	Int8: jsonSigned[int8](), Int16: jsonSigned[int16](), Int32: jsonSigned[int32](), Int64: jsonSigned[int64](),
-	Float16:  jsonFloat(32, func(v F16) float64 { return float64(v.Float32()) }, func(v float64) F16 { return NewF16(float32(v)) }),
-	BFloat16: jsonFloat(32, func(v BF16) float64 { return float64(v.Float32()) }, func(v float64) BF16 { return NewBF16(float32(v)) }),
-	Float32:  jsonFloat(32, func(v float32) float64 { return float64(v) }, func(v float64) float32 { return float32(v) }),
-	Float64:  jsonFloat(64, func(v float64) float64 { return v }, func(v float64) float64 { return v }),
 }
 
 func codecOf[T Element](put func(b []byte, v T) []byte, get func(s string) (T, error)) jsonCodec {
@@ -189,7 +174,7 @@ func jsonFloat[T Element](bits int, wide func(T) float64, narrow func(float64) T
 			return narrow(x), nil
 		}
 		if s == "" || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
-			return narrow(0), fmt.Errorf("%s is no number", s)
+			return narrow(0), fmt.Errorf("%s is not a number", s)
 		}
 		x, err := strconv.ParseFloat(s, bits)
 		if err == nil && math.IsInf(wide(narrow(x)), 0) {

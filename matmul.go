@@ -3,7 +3,7 @@ package millrace
 import (
 	"slices"
 
-	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/internal/adhook"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -17,23 +17,23 @@ import (
 // The order in which an element is summed depends only on k (docs/numerics.md), so a row of a
 // batch has the same bits as alone. Transposed operands are read in place, without a copy: use
 // [Tensor.T] or [Tensor.Permute] freely.
-func (t *Tensor) MatMul(u *Tensor) *Tensor {
+func (t *Tensor) MatMul(u *Tensor) (r *Tensor) {
 	const name = "matmul"
-	h := hold(name, &t, &u)
-	defer h.end()
-	if h.bad != nil {
-		return h.bad
+	c := compose(name, nil, &t, &u)
+	defer c.end(&r)
+	if c.bad != nil {
+		return c.bad
 	}
 	a, b := t.shape(), u.shape()
 	if len(a) == 0 || len(b) == 0 {
-		return failed(name, shapeErr("%v and %v: a 0-d tensor is no matrix", a, b), t, u)
+		return failed(name, shapeErr("%v and %v: a 0-d tensor is not a matrix", a, b), t, u)
 	}
 	inner := len(b) - 2
 	if len(b) == 1 {
 		inner = 0
 	}
 	if a[len(a)-1] != b[inner] {
-		return failed(name, shapeErr("%v and %v: %d columns and %d rows", a, b, a[len(a)-1], b[inner]), t, u)
+		return failed(name, shapeErr("%v has %d columns, %v has %d rows", a, a[len(a)-1], b, b[inner]), t, u)
 	}
 	// Labels of the dimensions: the last two of a are m and k, those of b are k and n. The
 	// leading ones have negative labels, counted from their last.
@@ -75,15 +75,15 @@ func leading(n int) []int {
 // The axes of t and of u are given pairwise; negative ones count from the last. A pair of
 // different sizes is ErrShape, and so are lists of different lengths and axes that do not exist
 // or are given twice. Dtypes and the order of sums are as for [Tensor.MatMul].
-func (t *Tensor) DotGeneral(u *Tensor, batchT, batchU, contractT, contractU []int) *Tensor {
+func (t *Tensor) DotGeneral(u *Tensor, batchT, batchU, contractT, contractU []int) (r *Tensor) {
 	const name = "dotgeneral"
-	h := hold(name, &t, &u)
-	defer h.end()
-	if h.bad != nil {
-		return h.bad
+	c := compose(name, nil, &t, &u)
+	defer c.end(&r)
+	if c.bad != nil {
+		return c.bad
 	}
 	if len(batchT) != len(batchU) || len(contractT) != len(contractU) {
-		return failed(name, shapeErr("%d and %d batch axes, %d and %d contracted ones", len(batchT), len(batchU), len(contractT), len(contractU)), t, u)
+		return failed(name, shapeErr("the operands have %d and %d batch axes, and %d and %d contracted axes", len(batchT), len(batchU), len(contractT), len(contractU)), t, u)
 	}
 	axesT, err := axesOf(slices.Concat(batchT, contractT), t.Rank())
 	if err != nil {
@@ -134,19 +134,20 @@ func labelled(rank int, axes []int) []int {
 // iterated together, and their sizes are equal or 1. The labels in out are the result's
 // dimensions, in that order; those in sum are summed over. Every label of out and sum is in lt or
 // lu, and no operand has a label twice.
-func contract(name string, t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int) *Tensor {
+func contract(name string, t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int) (r *Tensor) {
+	var rule adhook.Composite
 	if followed(t, u) {
-		return whole("contraction", name, follow.Contraction{T: lt, U: lu, Out: out, Sum: sum}, func(in []*Tensor) *Tensor {
-			return contract(name, in[0], lt, in[1], lu, out, sum)
-		}, t, u)
+		rule = adhook.Contraction{T: lt, U: lu, Out: out, Sum: sum}
 	}
+	c := compose(name, rule, &t, &u)
+	defer c.end(&r)
 	switch dt := t.DType(); {
 	case dt != u.DType():
-		return failed(name, dtypeErr("%v and %v; use Cast", dt, u.DType()), t, u)
+		return failed(name, dtypeErr("the operands have dtypes %v and %v; use Cast", dt, u.DType()), t, u)
 	case dt == Bool:
-		return failed(name, dtypeErr("%v tensors: numbers only", dt), t, u)
+		return failed(name, dtypeErr("%v is not a number dtype", dt), t, u)
 	case len(out) > ir.MaxRank:
-		return failed(name, shapeErr("%v and %v: a result of %d dimensions, %d are possible", t.shape(), u.shape(), len(out), ir.MaxRank), t, u)
+		return failed(name, shapeErr("%v and %v give a result of %d dimensions, at most %d are possible", t.shape(), u.shape(), len(out), ir.MaxRank), t, u)
 	}
 	all := slices.Concat(out, sum)
 	size := make(labelSizes, 0, ir.MaxRank)
@@ -157,7 +158,7 @@ func contract(name string, t *Tensor, lt []int, u *Tensor, lu []int, out, sum []
 		for d, l := range o.labels {
 			n, known := size.of(l)
 			if known && n != 1 && o.shape[d] != 1 && n != o.shape[d] {
-				return failed(name, shapeErr("%v and %v: dimensions of %d and %d elements", t.shape(), u.shape(), n, o.shape[d]), t, u)
+				return failed(name, shapeErr("%v and %v have %d and %d elements along one dimension", t.shape(), u.shape(), n, o.shape[d]), t, u)
 			}
 			if !known || n == 1 {
 				size.set(l, o.shape[d])
@@ -167,14 +168,7 @@ func contract(name string, t *Tensor, lt []int, u *Tensor, lu []int, out, sum []
 	if len(all) > ir.MaxRank {
 		return merged(t, lt, u, lu, out, sum, size)
 	}
-	x, y := spread(t, lt, all, size), spread(u, lu, all, size)
-	r := x.product(y, len(out), len(all))
-	for _, v := range []*Tensor{x, y} {
-		if v != t && v != u {
-			done(v)
-		}
-	}
-	return r
+	return spread(t, lt, all, size).product(spread(u, lu, all, size), len(out), len(all))
 }
 
 // labelSizes has the size of each label's dimension. There are few labels, so a linear search is
@@ -234,14 +228,7 @@ func merged(t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int, size label
 	}
 	b, m, n, k := elements(batch, size), elements(rows, size), elements(columns, size), elements(sum, size)
 	flat := func(t *Tensor, labels, own []int, shape ...int) *Tensor {
-		x := spread(t, labels, slices.Concat(batch, own, sum), size)
-		y := x.Reshape(shape...)
-		if x != t {
-			done(x)
-		}
-		z := y.Expand(b, m, n, k)
-		done(y)
-		return z
+		return spread(t, labels, slices.Concat(batch, own, sum), size).Reshape(shape...).Expand(b, m, n, k)
 	}
 	x, y := flat(t, lt, rows, b, m, 1, k), flat(u, lu, columns, b, 1, n, k)
 	r := x.product(y, 3, 4)
@@ -251,10 +238,7 @@ func merged(t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int, size label
 		shape[i] = size.at(l)
 		order[slices.Index(out, l)] = i
 	}
-	wide := r.Reshape(shape...)
-	ordered := wide.Permute(order...)
-	done(x, y, r, wide)
-	return ordered
+	return r.Reshape(shape...).Permute(order...)
 }
 
 // elements returns the product of the sizes of labels.
@@ -267,7 +251,7 @@ func elements(labels []int, size labelSizes) int {
 }
 
 // spread returns a view of t with one dimension for every label of all, in that order, with the
-// given sizes. It returns t itself if t has this form already. Only the caller may have t.
+// given sizes. It returns t itself if t has this form already.
 func spread(t *Tensor, labels, all []int, size labelSizes) *Tensor {
 	order := make([]int, 0, len(labels))
 	shape, grown := make([]int, len(all)), make([]int, len(all))
@@ -278,21 +262,17 @@ func spread(t *Tensor, labels, all []int, size labelSizes) *Tensor {
 			grown[i] = t.shape()[d]
 		}
 	}
-	r := t
-	step := func(v *Tensor) {
-		if r != t {
-			done(r)
-		}
-		r = v
-	}
+	p := within(t)
 	if !slices.IsSorted(order) {
-		step(view(ir.Permute, r, nil, &ir.Attr{Axes: order}))
+		t = view(ir.Permute, t, nil, &ir.Attr{Axes: order})
 	}
-	if !slices.Equal(grown, r.shape()) {
-		step(view(ir.Reshape, r, grown, nil))
+	if !slices.Equal(grown, t.shape()) {
+		t = view(ir.Reshape, t, grown, nil)
+		p.end(&t)
 	}
-	if !slices.Equal(shape, r.shape()) {
-		step(view(ir.Expand, r, shape, nil))
+	if !slices.Equal(shape, t.shape()) {
+		t = view(ir.Expand, t, shape, nil)
+		p.end(&t)
 	}
-	return r
+	return t
 }

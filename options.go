@@ -6,8 +6,8 @@ import (
 	"os"
 	"reflect"
 
-	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/debugflag"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/plancache"
@@ -255,12 +255,12 @@ func overlay(base, top Options) Options {
 //
 // Runtime has the driver's counters: Launches, BytesRead, BytesWritten, Compiles, CompileFails,
 // Dropped (queued compiles of kernels that nothing uses any more), Fallbacks, Tier0 (interpreted
-// launches), Tier0Points (elements of those), Shipped (launches of kernels that were compiled
-// into the program), Hidden (scores of attention not computed, because a mask hides them),
-// Grouped (launches that ran beside others of their list, each on one thread), Prepared (launches
-// of lists that were prepared once, such as a [Recording]'s), Waits (of a GPU, to learn of
-// indices out of range), Allocs, AllocBytes, PeakBytes since [Device.ResetPeak], PoolBytes,
-// PoolHits, CompileNanos, NativeKernels (variants of kernels for which the process made machine
-// code), NativeBytes (of that code now, for all devices) and NativeRefused (phases that the
-// process cannot express in machine code: they are interpreted, or compiled from C).
+// launches), Tier0Points (elements of those), Hidden (scores of attention not computed,
+// because a mask hides them), Grouped (launches that ran beside others of their list, each on one
+// thread), Prepared (launches of lists that were prepared once, such as a [Recording]'s), Waits
+// (of a GPU, to learn of indices out of range), Allocs, AllocBytes, PeakBytes since
+// [Device.ResetPeak], PoolBytes, PoolHits, CompileNanos, NativeKernels (variants of kernels for
+// which the process made machine code), NativeBytes (of that code now, for all devices) and
+// NativeRefused (phases that the process cannot express in machine code: they are interpreted, or
+// compiled from C).
 type Stats = device.Stats

@@ -3,7 +3,7 @@ package millrace
 import (
 	"io"
 
-	"github.com/millrace-go/millrace/plans"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/stream"
 )
 
@@ -13,7 +13,7 @@ import (
 //	Device  a driver's name, such as "cpu": write only what was made for it
 //	Cache   a cache directory: also write what other processes left there
 //	Since   a time: from the directory, write only what was used since, accurate to the hour
-type PlanFilter = plans.PlanFilter
+type PlanFilter = planstore.PlanFilter
 
 // ExportPlans writes a bundle of what the process learned about its code: the plans of the
 // segments that it ran, and how fast the ways to run its kernels are. A plan is written whether

@@ -1,9 +1,12 @@
 package millrace
 
 import (
+	enc "encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
+	"sync"
 
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/stream"
@@ -28,20 +31,21 @@ func Integers(dt DType, seed uint64, lo, hi int64, shape ...int) *Tensor {
 	return integersIn(anywhere{}, dt, seed, lo, hi, shape)
 }
 
-// IntegersOn is [Integers] in a place.
+// IntegersOn is [Integers] in a place, with the same shapes, dtypes and errors. A nil place, or one
+// that was not opened, gives a tensor with an error.
 func IntegersOn(p Place, dt DType, seed uint64, lo, hi int64, shape ...int) *Tensor {
 	return integersIn(p, dt, seed, lo, hi, shape)
 }
 
-func integersIn(p Place, dt DType, seed uint64, lo, hi int64, shape []int) *Tensor {
+func integersIn(p Place, dt DType, seed uint64, lo, hi int64, shape []int) (r *Tensor) {
 	const name = "integers"
 	place, err := placeOf(p)
 	switch {
 	case err != nil:
 	case !dt.IsInt():
-		err = dtypeErr("%v is no integer type", dt)
+		err = dtypeErr("%v is not an integer dtype", dt)
 	case lo >= hi:
-		err = shapeErr("no numbers from %d up to %d", lo, hi)
+		err = shapeErr("there are no numbers from %d up to %d", lo, hi)
 	case !holdsInt(dt, lo) || !holdsInt(dt, hi-1):
 		err = dtypeErr("%v cannot hold %d to %d", dt, lo, hi-1)
 	default:
@@ -50,6 +54,8 @@ func integersIn(p Place, dt DType, seed uint64, lo, hi int64, shape []int) *Tens
 	if err != nil {
 		return failedAt(place, name, err)
 	}
+	place, c := composeIn(name, place)
+	defer c.end(&r)
 	span := uint64(hi) - uint64(lo)
 	word := Uint32
 	if span > math.MaxUint32 && dt.Bits() == 64 {
@@ -63,34 +69,25 @@ func integersIn(p Place, dt DType, seed uint64, lo, hi int64, shape []int) *Tens
 	y := w.draw(1)
 	n := w.number(span)
 	high, low, more := x.MulHigh(n), x.Mul(n), y.MulHigh(n)
-	sum := low.Add(more)
-	over := sum.Lt(low)
-	carry := over.Cast(word)
-	r := high.Add(carry)
-	done(x, y, n, high, low, more, sum, over, carry)
-	return placed(r, dt, lo)
+	carry := low.Add(more).Lt(low).Cast(word)
+	return placed(high.Add(carry), dt, lo)
 }
 
-// placed returns lo + x in an integer dtype that holds the sum. x is not negative, and only the
-// caller has it; placed ends it.
+// placed returns lo + x in an integer dtype that holds the sum. x is not negative.
 func placed(x *Tensor, dt DType, lo int64) *Tensor {
 	wide := dt
 	if dt.Bits() < 32 {
 		wide = Int32
 	}
-	r := x
-	if x.DType() != wide {
-		if wide.Bits() == x.DType().Bits() {
-			r = x.Bitcast(wide) // it wraps around, and wraps back when lo is added
-		} else {
-			r = x.Cast(wide)
-		}
-		done(x)
+	switch {
+	case x.DType() == wide:
+	case x.DType().Bits() == wide.Bits():
+		x = x.Bitcast(wide) // it wraps around, and wraps back when lo is added
+	default:
+		x = x.Cast(wide)
 	}
-	s := create(stream.PlaceOf(&r.v), "integers", ir.Full, wide, nil, uint64(lo)<<(64-wide.Bits())>>(64-wide.Bits()), 0, 1)
-	sum := r.Add(s)
-	done(r, s)
-	return narrowed(sum, dt)
+	s := create(at{stream.PlaceOf(&x.v), x.steps()}, "integers", ir.Full, wide, nil, uint64(lo)<<(64-wide.Bits())>>(64-wide.Bits()), 0, 1)
+	return inDType(x.Add(s), dt)
 }
 
 func holdsInt(dt DType, x int64) bool {
@@ -108,14 +105,14 @@ func drawable(shape []int) error {
 		return shapeErr("%v", err)
 	}
 	if s.Elems() > math.MaxInt32 {
-		return shapeErr("%v: 2^31 elements and more", s)
+		return shapeErr("%v has 2^31 elements or more", s)
 	}
 	return nil
 }
 
 // words draws numbers of 32 or 64 bits, two for each element of a shape.
 type words struct {
-	place stream.Place
+	place at
 	name  string
 	dt    DType
 	key   uint64
@@ -132,10 +129,7 @@ func (w words) draw(which uint64) *Tensor {
 	if w.dt == Uint64 {
 		high, key = 0, w.key
 	}
-	h, k := w.number(high), w.number(key)
-	r := at.Philox(h, k)
-	done(at, h, k)
-	return r
+	return at.Philox(w.number(high), w.number(key))
 }
 
 // Permutation makes the numbers from 0 up to but not including n in a random order, with all
@@ -146,32 +140,32 @@ func (w words) draw(which uint64) *Tensor {
 // negative n, or one above 2^31-1, is ErrShape.
 func Permutation(dt DType, seed uint64, n int) *Tensor { return permutation(anywhere{}, dt, seed, n) }
 
-// PermutationOn is [Permutation] in a place.
+// PermutationOn is [Permutation] in a place, with the same shapes, dtypes and errors. A nil place,
+// or one that was not opened, gives a tensor with an error.
 func PermutationOn(p Place, dt DType, seed uint64, n int) *Tensor {
 	return permutation(p, dt, seed, n)
 }
 
-func permutation(p Place, dt DType, seed uint64, n int) *Tensor {
+func permutation(p Place, dt DType, seed uint64, n int) (r *Tensor) {
 	const name = "permutation"
 	place, err := placeOf(p)
 	switch {
 	case err != nil:
 	case !ir.IndexDTypes.Has(dt):
-		err = dtypeErr("positions of %v: Int32 or Int64", dt)
+		err = dtypeErr("positions cannot have dtype %v, only Int32 or Int64", dt)
 	case n < 0 || n > maxSearch:
-		err = shapeErr("%d numbers", n)
+		err = shapeErr("the number of elements %d is negative or above 2^31-1", n)
 	}
 	if err != nil {
 		return failedAt(place, name, err)
 	}
+	place, c := composeIn(name, place)
+	defer c.end(&r)
 	w := words{place, name, Uint32, mixed(seed), []int{n}}
 	low, high := w.draw(0), w.draw(1)
 	byLow := low.ArgSortAs(dt, 0, false)
-	moved := high.Take(byLow, 0, IndexClamp)
-	byHigh := moved.ArgSortAs(dt, 0, false) // equal numbers keep their order
-	r := byLow.Take(byHigh, 0, IndexClamp)
-	done(low, high, byLow, moved, byHigh)
-	return r
+	byHigh := high.Take(byLow, 0, IndexClamp).ArgSortAs(dt, 0, false) // equal numbers keep their order
+	return byLow.Take(byHigh, 0, IndexClamp)
 }
 
 // Multinomial draws n positions along the last dimension of weights, for each row of the other
@@ -189,22 +183,22 @@ func permutation(p Place, dt DType, seed uint64, n int) *Tensor {
 // in the last bit, as on a GPU, a position may differ. A negative n is ErrShape, and so are a
 // dimension without elements or, without replace, with fewer than n, and more positions than can
 // be addressed. There is no gradient.
-func Multinomial(dt DType, seed uint64, weights *Tensor, n int, replace bool) *Tensor {
+func Multinomial(dt DType, seed uint64, weights *Tensor, n int, replace bool) (r *Tensor) {
 	const name = "multinomial"
-	h := hold(name, &weights)
-	defer h.end()
-	if h.bad != nil {
-		return h.bad
+	c := compose(name, nil, &weights)
+	defer c.end(&r)
+	if c.bad != nil {
+		return c.bad
 	}
 	shape := weights.Shape()
 	last := len(shape) - 1
 	switch {
 	case !weights.DType().IsFloat():
-		return failed(name, dtypeErr("%v weights: floats only", weights.DType()), weights)
+		return failed(name, dtypeErr("weights cannot have dtype %v, only floats", weights.DType()), weights)
 	case !ir.IndexDTypes.Has(dt):
-		return failed(name, dtypeErr("positions of %v: Int32 or Int64", dt), weights)
+		return failed(name, dtypeErr("positions cannot have dtype %v, only Int32 or Int64", dt), weights)
 	case last < 0 || shape[last] == 0 || shape[last] > maxSearch || n < 0 || !replace && n > shape[last]:
-		return failed(name, shapeErr("%d positions of %v", n, weights.shape()), weights)
+		return failed(name, shapeErr("%d positions cannot be drawn from weights of shape %v", n, weights.shape()), weights)
 	}
 	if replace {
 		shape[last] = n
@@ -212,37 +206,24 @@ func Multinomial(dt DType, seed uint64, weights *Tensor, n int, replace bool) *T
 	if err := ir.Shape(shape).Check(); err != nil {
 		return failed(name, shapeErr("%v", err), weights)
 	}
-	w := plainly(weights)
 	wide := weights.DType().Compute()
 	if shape := weights.shape(); wide == Float32 && shape[last] > coarseWeights {
 		wide = Float64
 		if !weights.Stream().Device().Supports(wide) {
-			done(w)
 			return failed(name, fmt.Errorf("%w: more than %d weights need float64", ErrUnsupported, coarseWeights), weights)
 		}
 	}
-	if wide != weights.DType() {
-		done(w)
-		w = weights.Cast(wide)
-	}
-	defer done(w)
-	u := random(weights.Stream(), ir.Uniform, w.DType(), seed, shape)
-	defer done(u)
+	w := inDType(unfollowed(weights), wide)
+	u := random(beside(weights), ir.Uniform, wide, seed, shape)
 	if replace {
 		return drawn(dt, w, u)
 	}
 	// If each position arrives at random with a rate equal to its weight, the first n arrivals
 	// are the positions.
-	back := u.Neg()
-	log := back.Log1p()
-	minus := log.Neg()
-	turn := minus.Div(w)
-	order := turn.ArgSortAs(dt, -1, false)
+	order := u.Neg().Log1p().Neg().Div(w).ArgSortAs(dt, -1, false)
 	head := make([]Range, last+1)
 	head[last] = R(0, n)
-	r := order.Slice(head...)
-	done(back, log, minus, turn, order)
-	return r
+	return order.Slice(head...)
 }
 
 // coarseWeights is the largest number of weights that float32 can tell apart well. Its uniform
@@ -259,9 +240,100 @@ func drawn(dt DType, w, u *Tensor) *Tensor {
 	total := sums.Slice(ends...)
 	share := u.Mul(total)
 	below := share.Lt(total) // false if the product was rounded up to the total
-	v := WhereScalar(below, share, 0)
-	at := search(sums, v, true)
-	in := at.ClampScalar(0, float64(w.Dim(-1)-1))
-	done(sums, total, share, below, v, at)
-	return narrowed(in, dt)
+	at := search(sums, WhereScalar(below, share, 0), true)
+	return inDType(at.ClampScalar(0, float64(w.Dim(-1)-1)), dt)
+}
+
+// Generator makes seeds for functions that take one, another each time: [Uniform], [Normal],
+// [Integers], [Permutation], [Multinomial]. The random numbers are the same on every device, and
+// after saving and restoring the state. The zero Generator has a key of its own; [NewGenerator]
+// makes others. All methods are safe for concurrent use. A nil Generator gives seeds of 0 and has
+// no state.
+//
+// Seed n, from 0 on, is the first two words of Philox4x32-10 for the counter n, low word first.
+// The key has 64 bits: the splitmix64 of the generator's seed. A [Recording] keeps the seeds that
+// its function was called with.
+type Generator struct {
+	mu         sync.Mutex
+	key, count uint64
+}
+
+// NewGenerator makes a generator whose seeds depend only on seed.
+func NewGenerator(seed uint64) *Generator { return &Generator{key: mixed(seed)} }
+
+// Seed returns the next seed.
+func (g *Generator) Seed() uint64 {
+	if g == nil {
+		return 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.count++
+	return philoxWord(g.count-1, 0, g.key)
+}
+
+// Split returns a generator with seeds of its own, for a goroutine or a part of a program whose
+// random numbers should not depend on how many the others draw. It is independent of this
+// generator and of all others that were split from it. A Split advances the counter like a seed:
+// the new key is the Philox word of the counter with a third word of 1.
+func (g *Generator) Split() *Generator {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.count++
+	return &Generator{key: philoxWord(g.count-1, 1, g.key)}
+}
+
+var errNilGenerator = errors.New("millrace: the Generator is nil")
+
+const generatorVersion = 1
+
+// MarshalBinary returns the generator's state in 17 bytes: a 1, then key and count, least byte
+// first. Only a nil Generator is an error.
+func (g *Generator) MarshalBinary() ([]byte, error) {
+	if g == nil {
+		return nil, errNilGenerator
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	b := enc.LittleEndian.AppendUint64([]byte{generatorVersion}, g.key)
+	return enc.LittleEndian.AppendUint64(b, g.count), nil
+}
+
+// UnmarshalBinary restores a state that MarshalBinary returned. Other bytes are an error and
+// change nothing.
+func (g *Generator) UnmarshalBinary(state []byte) error {
+	if g == nil {
+		return errNilGenerator
+	}
+	if len(state) != 17 || state[0] != generatorVersion {
+		return fmt.Errorf("millrace: the %d bytes are not the state of a Generator", len(state))
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.key, g.count = enc.LittleEndian.Uint64(state[1:]), enc.LittleEndian.Uint64(state[9:])
+	return nil
+}
+
+// mixed spreads a seed over 64 bits, as splitmix64 does (Steele, Lea, Flood, 2014).
+func mixed(seed uint64) uint64 {
+	seed += 0x9e3779b97f4a7c15
+	seed = (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
+	seed = (seed ^ seed>>27) * 0x94d049bb133111eb
+	return seed ^ seed>>31
+}
+
+// philoxWord returns the first half of a block of Philox4x32-10, as package ir's op computes it.
+func philoxWord(counter, high, key uint64) uint64 {
+	c := [4]uint32{uint32(counter), uint32(counter >> 32), uint32(high), uint32(high >> 32)}
+	k := [2]uint32{uint32(key), uint32(key >> 32)}
+	for range 10 {
+		h0, l0 := bits.Mul32(0xD2511F53, c[0])
+		h1, l1 := bits.Mul32(0xCD9E8D57, c[2])
+		c = [4]uint32{h1 ^ c[1] ^ k[0], l1, h0 ^ c[3] ^ k[1], l0}
+		k[0], k[1] = k[0]+0x9E3779B9, k[1]+0xBB67AE85
+	}
+	return uint64(c[1])<<32 | uint64(c[0])
 }

@@ -1,6 +1,9 @@
 package millrace
 
 import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/internal/adhook"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/stream"
 )
@@ -8,13 +11,13 @@ import (
 // Every op method does the same: it builds the operands on the stack and records the op. The only
 // allocation is the result. This file repeats none of the engine's checks. Every op with operands
 // goes through apply or recordAs, which tell package autodiff of ops on tensors that it follows:
-// see follow.go.
+// see hook.go.
 
 // apply records an elementwise op whose result dtype follows from its operands. It reports false
 // if Set has changed an operand since the caller looked at it.
 func apply(op ir.Op, args []stream.Arg) (*Tensor, bool) {
-	if marks(args) != 0 || signing() {
-		return recordFollowed(op, ir.Invalid, nil, nil, args)
+	if m := marks(args); m != 0 || signing() {
+		return recordMarked(m, op, ir.Invalid, nil, nil, args)
 	}
 	r := new(Tensor)
 	ok := stream.Apply(&r.v, op, args)
@@ -23,8 +26,8 @@ func apply(op ir.Op, args []stream.Arg) (*Tensor, bool) {
 
 // recordAs is apply for any op: see stream.Record.
 func recordAs(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []stream.Arg) (*Tensor, bool) {
-	if marks(args) != 0 || signing() {
-		return recordFollowed(op, out, shape, attr, args)
+	if m := marks(args); m != 0 || signing() {
+		return recordMarked(m, op, out, shape, attr, args)
 	}
 	r := new(Tensor)
 	ok := stream.Record(&r.v, stream.Place{}, op, out, shape, attr, args)
@@ -124,4 +127,71 @@ func view(op ir.Op, t *Tensor, shape ir.Shape, attr *ir.Attr) *Tensor {
 func dot(x, y *Tensor, axes []int) *Tensor {
 	args := [...]stream.Arg{arg(x), arg(y)}
 	return record(ir.Dot, ir.Invalid, nil, &ir.Attr{Axes: axes}, args[:])
+}
+
+// Package autodiff calls some functions twice, and must find out whether a function does
+// something else the second time, such as drawing other random numbers. Tensors made while such a
+// function runs therefore carry a signature: see adhook.Signing.
+
+func signing() bool { return adhook.Signing.Load() > 0 }
+
+// signed gives the new result of an op its signature, if one is needed.
+func (t *Tensor) signed(op string, attr *ir.Attr, args []stream.Arg) {
+	if !t.toSign() {
+		return
+	}
+	h := adhook.Sign(op, t.v.DType(), t.v.Shape())
+	if attr != nil {
+		h = adhook.SignWith(h, *attr)
+	}
+	for _, a := range args {
+		if a.V != nil {
+			h = adhook.SignMore(h, signOf(a.V))
+		} else {
+			h = adhook.SignMore(h, a.Bits)
+		}
+	}
+	(*signedMarked)(unsafe.Pointer(t)).sign = h
+}
+
+// signedAs is signed for the result of a composite.
+func (t *Tensor) signedAs(op string, with any, in []*Tensor) {
+	if !t.toSign() {
+		return
+	}
+	h := adhook.SignWith(adhook.Sign(op, t.v.DType(), t.v.Shape()), with)
+	for _, x := range in {
+		if x != nil {
+			h = adhook.SignMore(h, signOf(&x.v))
+		}
+	}
+	(*signedMarked)(unsafe.Pointer(t)).sign = h
+}
+
+// toSign reports a new tensor with room for a signature.
+func (t *Tensor) toSign() bool {
+	return signing() && t.v.Marks()&stream.MarkSigned != 0 && t.v.Now() == &t.v
+}
+
+// signOf returns the signature of the value that a handle names. Set may give a watched handle
+// another value, so the value itself counts.
+func signOf(h *stream.Value) uint64 {
+	m, v := h.Marks(), h.Now()
+	if m&stream.MarkSigned != 0 {
+		if x := (*signedMarked)(unsafe.Pointer(v)).sign; x != 0 {
+			return x
+		}
+	}
+	if m&stream.MarkLeaf != 0 {
+		return uint64(uintptr(unsafe.Pointer(v)))
+	}
+	return 0
+}
+
+// unsign removes the signature from the value that a handle names. A result of a Recording has no
+// signature, because only the first run calls the function that could sign it.
+func unsign(h *stream.Value) {
+	if signing() && h.Marks()&stream.MarkSigned != 0 {
+		(*signedMarked)(unsafe.Pointer(h.Now())).sign = 0
+	}
 }

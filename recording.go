@@ -7,7 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/adhook"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/stream"
 )
 
@@ -105,8 +106,9 @@ func (r *Recording) Run(ctx context.Context, in ...*Tensor) ([]*Tensor, error) {
 	return r.RunWith(ctx, RunOptions{}, in...)
 }
 
-// RunWith is [Recording.Run] with options: on a stream of the caller's choice, with inputs
-// that are released, or without waiting.
+// RunWith is [Recording.Run] with options: on a stream of the caller's choice, with inputs that are
+// released, or without waiting. Results and errors are those of Run. With NoWait, an error that
+// only running finds is carried by the results.
 func (r *Recording) RunWith(ctx context.Context, opt RunOptions, in ...*Tensor) ([]*Tensor, error) {
 	if ctx != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -185,7 +187,7 @@ func (r *Recording) keep(tape *stream.Tape) {
 	}
 }
 
-var errRunScope = errors.New("a Recording runs in no scope: give a device or a stream")
+var errRunScope = errors.New("a Recording cannot run in a scope: give a device or a stream")
 
 // check returns the stream to run on, or an error if these inputs cannot run.
 func (r *Recording) check(on Place, in []*Tensor, give []bool) (*stream.Stream, error) {
@@ -193,7 +195,7 @@ func (r *Recording) check(on Place, in []*Tensor, give []bool) (*stream.Stream, 
 	case r == nil || r.f == nil:
 		return nil, failure("recording", errNilFunc)
 	case len(give) != 0 && len(give) != len(in):
-		return nil, failure("recording", fmt.Errorf("%w: %d inputs, %d of them marked or not", ErrShape, len(in), len(give)))
+		return nil, failure("recording", fmt.Errorf("%w: %d inputs were given, and marks for %d of them", ErrShape, len(in), len(give)))
 	}
 	for _, t := range in {
 		if err := t.Err(); err != nil {
@@ -273,7 +275,7 @@ func playTape(tape *stream.Tape, s *stream.Stream, in []*Tensor, give []bool, wa
 // stays below this depth for any size.
 const mostNested = 100
 
-var errNested = fmt.Errorf("the function runs its own Recording, %d times within one another", mostNested)
+var errNested = fmt.Errorf("the function runs its own Recording, %d levels deep", mostNested)
 
 // records is record's name in a stack trace.
 const records = "github.com/millrace-go/millrace.(*Recording).record"
@@ -375,4 +377,104 @@ func (r *running) finish(out []*Tensor) ([]*Tensor, error) {
 		}
 	}
 	return out, nil
+}
+
+// A Recording is not differentiated: the ops that autodiff followed in its function end with it.
+// But its results, and the tensors that it sets, may depend on watched tensors, and their
+// gradient must not silently be zero. In every run they therefore carry a node that makes the
+// gradient an error.
+
+// sealed has the nodes of one call of a Recording's function.
+type sealed struct {
+	before   uint64
+	carriers []*stream.Carrier // of results, nil for those that are not followed
+}
+
+// begin is called before the function.
+func (x *sealed) begin() { x.before = adhook.Count.Load() }
+
+// results returns the function's results. A result that the function computed from watched
+// tensors is replaced by one that carries a node of the Recording.
+func (x *sealed) results(ts []*Tensor) []*Tensor {
+	n := nodeOf(ts)
+	if n == nil {
+		return ts
+	}
+	nodes, made := n.Seal(x.before, ts)
+	out := slices.Clone(ts)
+	x.carriers = make([]*stream.Carrier, len(ts))
+	for i, t := range ts {
+		if nodes[i] == nil {
+			continue
+		}
+		x.carriers[i] = carrierOf(nodes[i])
+		if k := slices.Index(ts, t); k < i {
+			out[i] = out[k]
+		} else if made[i] {
+			p := plainly(t)
+			out[i] = p.Reshape(p.shape()...)
+			done(p)
+			out[i].carry(nodes[i])
+		}
+	}
+	return out
+}
+
+// sets does the same for handles from outside that the function set to results.
+func (x *sealed) sets(taping *stream.Taping) {
+	for _, h := range taping.Sets() {
+		unsign(h)
+		if h.Marks()&stream.MarkLeaf != 0 {
+			continue
+		}
+		one := sealed{before: x.before}
+		t := tensorOf(h)
+		if r := one.results([]*Tensor{t})[0]; len(one.carriers) > 0 {
+			if r != t {
+				unsign(&r.v)
+				t.Set(r)
+				done(r)
+			}
+			taping.Carry(h, one.carriers[0])
+		}
+	}
+}
+
+// carry makes the results of later runs carry the nodes too.
+func (x *sealed) carry(tape *stream.Tape) {
+	if tape == nil {
+		return
+	}
+	for i, c := range x.carriers {
+		if c != nil {
+			tape.Carry(i, c)
+		}
+	}
+}
+
+// carrierOf returns a Carrier, which makes values that carry a node.
+func carrierOf(n node) *stream.Carrier {
+	return &stream.Carrier{
+		New: func() *stream.Value {
+			r := newRoomy()
+			r.carry(n)
+			return &r.v
+		},
+		Has: func(v *stream.Value) bool { return tensorOf(v).extra().node == n },
+	}
+}
+
+// resultOf returns a new tensor for a result of a tape.
+func resultOf(tape *stream.Tape, i int) *Tensor {
+	if c := tape.Carrier(i); c != nil {
+		return tensorOf(c.New())
+	}
+	return new(Tensor)
+}
+
+// inGraph reports whether gradients pass through t: it is followed, and is not a result of a
+// Recording.
+func inGraph(t *Tensor) bool {
+	n := t.node()
+	return n != nil && !n.Sealed()
 }

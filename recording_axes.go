@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/stream"
 )
 
@@ -88,20 +88,20 @@ func newVariable(axes []Axes) *variable {
 // sizes returns the inputs' sizes along the named axes.
 func (v *variable) sizes(in []*Tensor) ([]int, error) {
 	if len(in) != len(v.of) {
-		return nil, fmt.Errorf("%w: %d inputs for a Recording with the axes of %d", ErrShape, len(in), len(v.of))
+		return nil, fmt.Errorf("%w: %d inputs were given for a Recording that names the axes of %d", ErrShape, len(in), len(v.of))
 	}
 	sizes := slices.Repeat([]int{-1}, len(v.names))
 	for i, t := range in {
 		shape := t.v.Shape()
 		if len(shape) != len(v.of[i]) {
-			return nil, fmt.Errorf("%w: input %d of a Recording is of shape %v, its axes are %d", ErrShape, i, shape, len(v.of[i]))
+			return nil, fmt.Errorf("%w: input %d of a Recording has shape %v, the number of named axes is %d", ErrShape, i, shape, len(v.of[i]))
 		}
 		for d, n := range v.of[i] {
 			if n < 0 {
 				continue
 			}
 			if sizes[n] >= 0 && sizes[n] != shape[d] {
-				return nil, fmt.Errorf("%w: input %d of a Recording is of shape %v, and axis %q of those before it is %d", ErrShape, i, shape, v.names[n], sizes[n])
+				return nil, fmt.Errorf("%w: input %d of a Recording has shape %v, but axis %q of earlier inputs is %d", ErrShape, i, shape, v.names[n], sizes[n])
 			}
 			sizes[n] = shape[d]
 		}

@@ -2,8 +2,14 @@ package millrace
 
 import (
 	"context"
+	"math"
+	"slices"
+	"unsafe"
 
+	"github.com/millrace-go/millrace/internal/adhook"
+	"github.com/millrace-go/millrace/internal/hostapi"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/stream"
 )
 
@@ -142,19 +148,21 @@ func (t *Tensor) Set(u *Tensor) {
 //
 // To(scope) makes a handle that the scope owns, so that the scope releases what is computed from
 // it.
-func (t *Tensor) To(p Place) *Tensor {
+func (t *Tensor) To(p Place) (r *Tensor) {
 	if !t.made() {
 		return failed("to", errNilTensor, t)
 	}
 	if followed(t) {
-		return whole("to", "to", nil, func(in []*Tensor) *Tensor { return in[0].To(p) }, t)
+		c := compose("to", adhook.To{}, &t)
+		defer c.end(&r)
 	}
 	place, err := placeOf(p)
 	if err != nil {
 		return failed("to", err, t)
 	}
-	r := newLike(t)
-	stream.To(&r.v, place, &t.v)
+	r = newLike(t)
+	stream.To(&r.v, place.Place, &t.v)
+	t.steps().add(r)
 	r.signedAs("to", nil, []*Tensor{t})
 	return r
 }
@@ -167,4 +175,171 @@ func (t *Tensor) Explain() string {
 		return failure("explain", errNilTensor).Error()
 	}
 	return stream.Explain(&t.v)
+}
+
+// bytesOf returns the memory of a slice. A bool is one byte, 0 or 1, in Go as on a CPU device, so
+// this works for every Element.
+func bytesOf[T Element](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
+}
+
+// scalarBits returns the value of s in a dtype, as the bits that the engine stores. A float dtype
+// rounds to nearest; every other dtype must hold s exactly. For the unknown dtype of a tensor
+// that carries an error, any s is accepted.
+func scalarBits(dt DType, s float64) (bits uint64, ok bool) {
+	switch {
+	case dt.IsFloat():
+		return ir.FloatBits(dt, s), true
+	case dt == Bool:
+		return uint64(uint8(s)), s == 0 || s == 1
+	case !dt.IsInt():
+		return 0, dt == Invalid
+	}
+	// The first number above the range is a power of two, so float64 holds it exactly. It may not
+	// hold the greatest number of the range.
+	lo, above := 0.0, math.Ldexp(1, dt.Bits())
+	if dt.IsSigned() {
+		above /= 2
+		lo = -above
+	}
+	switch {
+	case !(s >= lo && s < above) || s != math.Trunc(s): // NaN is in no range
+		return 0, false
+	case s < 0:
+		return uint64(int64(s)) << (64 - dt.Bits()) >> (64 - dt.Bits()), true
+	}
+	return uint64(s), true
+}
+
+// holding has the operands of an op that looks at them more than once, in handles of its own. The
+// op sees one value of each operand, even if another goroutine calls Set meanwhile.
+type holding struct {
+	given, own [3]*Tensor
+	n          int
+	bad        *Tensor // the result where an operand carries an error, was released, or was never made
+}
+
+// hold makes the variables, up to three, point at handles that keep their value until end.
+// Several variables may be the same tensor. An op that calls other ops calls hold first, so that
+// errors name the op that the program called.
+func hold(op string, ts ...**Tensor) (h holding) {
+	for _, t := range ts {
+		h.add(op, t)
+	}
+	return h
+}
+
+func (h *holding) add(op string, t **Tensor) {
+	given := *t
+	if given.steps() != nil { // nobody else has it, so nobody sets it
+		if h.bad == nil {
+			h.bad = unusable(op, given)
+		}
+		return
+	}
+	if k := slices.Index(h.given[:h.n], given); k >= 0 {
+		*t = h.own[k]
+		return
+	}
+	*t = still(given)
+	h.given[h.n], h.own[h.n] = given, *t
+	h.n++
+	if h.bad == nil {
+		h.bad = unusable(op, *t)
+	}
+}
+
+func (h *holding) end() { done(h.own[:h.n]...) }
+
+// still returns another handle of the value that t names now, or nil if t is nil. done ends the
+// handle.
+func still(t *Tensor) *Tensor {
+	if t == nil {
+		return nil
+	}
+	if t.v.Marks() != 0 {
+		return markedHandle(t)
+	}
+	r := new(Tensor)
+	stream.Same(&r.v, &t.v)
+	return r
+}
+
+// markedHandle is still for a tensor that may have marks: the new handle carries t's node.
+func markedHandle(t *Tensor) *Tensor {
+	r := &new(marked).Tensor
+	r.extra().node = t.node()
+	stream.Same(&r.v, &t.v)
+	return r
+}
+
+// unusable returns the result of an op on a tensor that carries an error, was released or was
+// never made. For other tensors it returns nil.
+func unusable(op string, t *Tensor) *Tensor {
+	if !t.made() || t.v.Cause() != nil {
+		return failed(op, errNilTensor, t)
+	}
+	return nil
+}
+
+// init sets the hooks by which other packages of this module work with tensors. Only host
+// adapters may use memory of Go's heap, because they know when the program may write to it: see
+// internal/hostapi.
+func init() {
+	hostapi.Drop = func(t any) { done(t.(*Tensor)) }
+	hostapi.Shares = func(d any, dt ir.DType) bool { return d.(*Device).d.Shares(dt) }
+	hostapi.Share = func(d any, dt ir.DType, shape []int) (any, []byte, error) {
+		p, err := d.(*Device).place()
+		if err != nil {
+			return nil, nil, err
+		}
+		t := new(Tensor)
+		data, err := stream.Share(&t.v, p.Place, dt, ir.Shape(shape))
+		return t, data, err
+	}
+	hostapi.Value = func(t any) any { return t.(*Tensor).v.Now() }
+	hostapi.Fail = func(op string, err error, operands []any) any {
+		ts := make([]*Tensor, len(operands))
+		for i, t := range operands {
+			ts[i] = t.(*Tensor)
+		}
+		return failed(op, err, ts...)
+	}
+	hostapi.Site = func(scope any, text string) { scope.(*Scope).sc.SetSite(text) }
+	hostapi.Beside = func(tensors []any) (any, bool) {
+		hs := make([]*stream.Value, len(tensors))
+		for i, t := range tensors {
+			hs[i] = &t.(*Tensor).v
+		}
+		p, ok := stream.Beside(hs...)
+		return at{Place: p}, ok
+	}
+	hostapi.Lend = func(t any, use func(dev, buf any, off int64) error) error {
+		x, ok := t.(*Tensor)
+		if !ok || !x.made() {
+			return failure("lend", errNilTensor)
+		}
+		err := stream.Lend(&x.v, func(dev runtime.Device, b runtime.Buffer, off int64) error { return use(dev, b, off) })
+		if err != nil {
+			return failure("lend", err, x)
+		}
+		return nil
+	}
+	hostapi.Shared = func(t any) ([]byte, bool) { return stream.Shared(&t.(*Tensor).v) }
+}
+
+// beside is the place of tensors that a composite needs beside its step t: t's stream.
+func beside(t *Tensor) Place { return at{stream.Place{S: t.v.Home()}, t.steps()} }
+
+// tensor returns a new tensor that is going to be made here.
+func (p at) tensor() *Tensor {
+	if p.steps == nil && !signing() {
+		return new(Tensor)
+	}
+	r := newMarked()
+	p.steps.add(r)
+	return r
 }

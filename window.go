@@ -3,7 +3,7 @@ package millrace
 import (
 	"slices"
 
-	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/internal/adhook"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/stream"
 )
@@ -30,11 +30,11 @@ func (w Window) withDefaults() Window {
 // over returns how many windows there are in n elements.
 func (w Window) over(n int) (int, error) {
 	if w.Size < 1 || w.Stride < 1 || w.Dilation < 1 || w.Before < 0 || w.After < 0 {
-		return 0, shapeErr("window %+v", w)
+		return 0, shapeErr("window %+v is invalid", w)
 	}
 	all, _, ok := Padding{Before: w.Before, After: w.After}.size(n)
 	if !ok {
-		return 0, shapeErr("window %+v over %d elements", w, n)
+		return 0, shapeErr("window %+v does not fit %d elements", w, n)
 	}
 	if all == 0 || w.Size-1 > (all-1)/w.Dilation { // a division, so nothing overflows
 		return 0, nil
@@ -51,15 +51,12 @@ func (w Window) whole() bool { return w == Window{Size: 1, Stride: 1, Dilation: 
 // which takes t's dtype as in [Tensor.AddScalar]. A negative axis counts from the last. An axis
 // that does not exist is ErrShape, and so are a window of a size or stride below 1 and a result
 // of more than 8 dimensions. A window larger than the dimension gives no windows.
-func (t *Tensor) Windows(axis int, w Window, value float64) *Tensor {
+func (t *Tensor) Windows(axis int, w Window, value float64) (r *Tensor) {
 	const name = "windows"
-	if followed(t) {
-		return whole(name, name, follow.Windows[Window]{Axis: axis, List: []Window{w}}, func(in []*Tensor) *Tensor { return in[0].Windows(axis, w, value) }, t)
-	}
-	h := hold(name, &t)
-	defer h.end()
-	if h.bad != nil {
-		return h.bad
+	c := compose(name, adhook.Windows[Window]{Axis: axis, Window: w}, &t)
+	defer c.end(&r)
+	if c.bad != nil {
+		return c.bad
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
 	if err != nil {
@@ -91,28 +88,22 @@ func (t *Tensor) windows(name string, axes []int, ws []Window, fill uint64) *Ten
 		rank++
 	}
 	if rank > ir.MaxRank {
-		return failed(name, shapeErr("%v with windows along %d axes: more than %d dimensions", in, len(axes), ir.MaxRank), t)
+		return failed(name, shapeErr("%v with windows along %d axes has more than %d dimensions", in, len(axes), ir.MaxRank), t)
 	}
-	r := t
+	p := within(t)
 	if padding {
-		r = t.padded(name, fill, pads)
+		t = t.padded(name, fill, pads)
 	}
-	for i := len(axes) - 1; i >= 0; i-- {
+	for i := len(axes) - 1; i >= 0 && t.shape() != nil; i-- { // without a shape, t carries an error
 		a, w := axes[i], ws[i]
-		shape := slices.Clone(r.shape())
-		if shape == nil {
-			return r // carries an error
-		}
+		shape := slices.Clone(t.shape())
 		shape[a] = counts[i]
 		shape = slices.Insert(shape, a+1, w.Size)
-		args := [...]stream.Arg{arg(r)}
-		next := record(ir.Window, ir.Invalid, shape, &ir.Attr{Axes: []int{a}, Step: []int{w.Stride, w.Dilation}}, args[:])
-		if r != t {
-			done(r)
-		}
-		r = next
+		args := [...]stream.Arg{arg(t)}
+		t = record(ir.Window, ir.Invalid, shape, &ir.Attr{Axes: []int{a}, Step: []int{w.Stride, w.Dilation}}, args[:])
+		p.end(&t)
 	}
-	return r
+	return t
 }
 
 // Reduction says how ReduceWindow combines the elements of a window.
@@ -138,24 +129,18 @@ func (t *Tensor) ReduceWindow(how Reduction, windows ...Window) *Tensor {
 	return t.reduceWindow("reducewindow", how, windows)
 }
 
-func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) *Tensor {
-	if followed(t) {
-		return whole("reducewindow", name, follow.Windows[Window]{How: uint8(how), List: windows}, func(in []*Tensor) *Tensor {
-			return in[0].reduceWindow(name, how, windows)
-		}, t)
-	}
-	h := hold(name, &t)
-	defer h.end()
-	if h.bad != nil {
-		return h.bad
-	}
+func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) (r *Tensor) {
+	c := compose(name, adhook.ReduceWindow[Window]{How: uint8(how), List: windows}, &t)
+	defer c.end(&r)
 	switch {
+	case c.bad != nil:
+		return c.bad
 	case int(how) >= len(reductions):
-		return failed(name, shapeErr("reduction %d", how), t)
+		return failed(name, shapeErr("reduction %d does not exist", how), t)
 	case t.DType() == Bool:
-		return failed(name, dtypeErr("%v tensor: numbers only", t.DType()), t)
+		return failed(name, dtypeErr("%v is not a number dtype", t.DType()), t)
 	case len(windows) > t.Rank():
-		return failed(name, shapeErr("%d windows for %v", len(windows), t.shape()), t)
+		return failed(name, shapeErr("%d windows were given for %v", len(windows), t.shape()), t)
 	}
 	first := t.Rank() - len(windows)
 	var axes []int
@@ -164,7 +149,7 @@ func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) *Ten
 		w = w.withDefaults()
 		n, err := w.over(t.shape()[first+i])
 		if err == nil && n == 0 && !w.whole() {
-			err = shapeErr("window %+v over %d elements", w, t.shape()[first+i])
+			err = shapeErr("window %+v does not fit %d elements", w, t.shape()[first+i])
 		}
 		if err != nil {
 			return failed(name, err, t)
@@ -183,38 +168,24 @@ func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) *Ten
 	if how == ReduceMax || how == ReduceMin {
 		return t.extremeWindows(op, axes, ws)
 	}
-	v := t.windows(name, axes, ws, ir.FoldStart(op, t.DType()))
 	inside := make([]int, len(axes))
 	for i, a := range axes {
 		inside[i] = a + i + 1
 	}
-	r := reduce(op, v, inside, false)
-	done(v)
-	return r
+	return reduce(op, t.windows(name, axes, ws, ir.FoldStart(op, t.DType())), inside, false)
 }
 
 // extremeWindows is reduceWindow for a maximum or a minimum, along one axis after another. The
 // order of the comparisons does not change the result. It does the last axis last, because
 // elements that are a stride apart take longer to read, and by then there are fewer of them.
 func (t *Tensor) extremeWindows(op ir.Op, axes []int, ws []Window) *Tensor {
-	const name = "reducewindow"
 	fill := ir.FoldStart(op, t.DType())
-	r := t
-	for i, a := range axes {
-		var next *Tensor
-		if w := ws[i]; w.Size <= comparedPlaces {
-			next = r.compared(op, a, w, fill)
-		} else {
-			v := r.windows(name, axes[i:i+1], ws[i:i+1], fill)
-			next = reduce(op, v, []int{a + 1}, false)
-			done(v)
+	return inTurn(len(axes), t, func(x *Tensor, i int) *Tensor {
+		if ws[i].Size <= comparedPlaces {
+			return x.compared(op, axes[i], ws[i], fill)
 		}
-		if r != t {
-			done(r)
-		}
-		r = next
-	}
-	return r
+		return reduce(op, x.windows("reducewindow", axes[i:i+1], ws[i:i+1], fill), []int{axes[i] + 1}, false)
+	})
 }
 
 // comparedPlaces is the largest window whose elements are compared one by one. These comparisons
@@ -223,55 +194,44 @@ const comparedPlaces = 16
 
 // compared returns the extreme of every window along an axis. It compares the first elements of
 // all windows with their second ones, and so on.
-func (t *Tensor) compared(op ir.Op, axis int, w Window, fill uint64) *Tensor {
+func (t *Tensor) compared(op ir.Op, axis int, w Window, fill uint64) (r *Tensor) {
+	defer within(t).end(&r)
 	of := ir.Maximum
 	if op == ir.Min {
 		of = ir.Minimum
 	}
-	x := still(t)
 	if w.Before+w.After > 0 {
 		pads := make([]Padding, t.Rank()-axis)
 		pads[0] = Padding{Before: w.Before, After: w.After}
-		done(x)
-		x = t.padded("reducewindow", fill, pads)
+		t = t.padded("reducewindow", fill, pads)
 	}
-	n := x.shape()[axis] // the caller refuses a dimension that is too short for a window
+	n := t.shape()[axis] // the caller refuses a dimension that is too short for a window
 	last := n - 1 - (w.Size-1)*w.Dilation
-	at := slices.Repeat([]Range{All}, axis+1)
-	var r *Tensor
-	for j := range w.Size {
+	ranges := slices.Repeat([]Range{All}, axis+1)
+	return inTurn(w.Size, t, func(r *Tensor, j int) *Tensor {
 		first := j * w.Dilation
-		at[axis] = R(first, first+last+1, w.Stride)
-		v := x.Slice(at...)
-		if r == nil {
-			r = v
-			continue
+		ranges[axis] = R(first, first+last+1, w.Stride)
+		v := t.Slice(ranges...)
+		if j == 0 {
+			return v
 		}
-		next := binary(of, r, v)
-		done(r, v)
-		r = next
-	}
-	done(x)
-	return r
+		return binary(of, r, v)
+	})
 }
 
 // reduceWindowFlat is reduceWindow with the first dimensions, which have no windows, merged into
 // one. Otherwise there would be too many dimensions.
 func (t *Tensor) reduceWindowFlat(name string, how Reduction, lead int, windows []Window) *Tensor {
 	in := t.shape()
-	flat := t.Reshape(slices.Concat([]int{in[:lead].Elems()}, in[lead:])...)
-	joined := flat.reduceWindow(name, how, windows)
-	done(flat)
+	joined := t.Reshape(slices.Concat([]int{in[:lead].Elems()}, in[lead:])...).reduceWindow(name, how, windows)
 	if joined.Rank() == 0 {
 		return joined // carries an error
 	}
-	r := joined.Reshape(slices.Concat(in[:lead], joined.shape()[1:])...)
-	done(joined)
-	return r
+	return joined.Reshape(slices.Concat(in[:lead], joined.shape()[1:])...)
 }
 
-// MaxPool is the largest element of every window over the last dimensions: PyTorch's max_pool1d,
-// 2d and 3d. It is [Tensor.ReduceWindow] with [ReduceMax].
+// MaxPool is the largest element of every window over the last dimensions: PyTorch's max_pool1d, 2d
+// and 3d. It is [Tensor.ReduceWindow] with [ReduceMax], with the same dtypes and errors.
 func (t *Tensor) MaxPool(windows ...Window) *Tensor {
 	return t.reduceWindow("maxpool", ReduceMax, windows)
 }
@@ -280,20 +240,17 @@ func (t *Tensor) MaxPool(windows ...Window) *Tensor {
 // with count_include_pad=False. Padding does not count: each sum is divided by the number of
 // elements of t in its window. A window without elements of t gives NaN. Floats only, else
 // ErrDType. Otherwise it is like [Tensor.ReduceWindow].
-func (t *Tensor) AvgPool(windows ...Window) *Tensor {
+func (t *Tensor) AvgPool(windows ...Window) (r *Tensor) {
 	const name = "avgpool"
-	if followed(t) {
-		return whole(name, name, windows, func(in []*Tensor) *Tensor { return in[0].AvgPool(windows...) }, t)
+	c := compose(name, adhook.AvgPool[Window]{List: windows}, &t)
+	defer c.end(&r)
+	switch {
+	case c.bad != nil:
+		return c.bad
+	case len(windows) > t.Rank():
+		return failed(name, shapeErr("%d windows were given for %v", len(windows), t.shape()), t)
 	}
-	h := hold(name, &t)
-	defer h.end()
-	if h.bad != nil {
-		return h.bad
-	}
-	if len(windows) > t.Rank() {
-		return failed(name, shapeErr("%d windows for %v", len(windows), t.shape()), t)
-	}
-	return overRows(name, t, nil, func(x *Tensor, _ []int) *Tensor {
+	return overRows(name, nil, t, nil, func(x *Tensor, _ []int) *Tensor {
 		sum := x.reduceWindow(name, ReduceSum, windows)
 		if sum.Rank() != x.Rank() {
 			return sum // carries an error
@@ -303,10 +260,6 @@ func (t *Tensor) AvgPool(windows ...Window) *Tensor {
 			d := x.Rank() - len(windows) + i
 			shape[d] = x.shape()[d]
 		}
-		ones := FullOn(x.Stream(), x.DType(), 1, shape...)
-		count := ones.reduceWindow(name, ReduceSum, windows)
-		r := sum.Div(count)
-		done(sum, ones, count)
-		return r
+		return sum.Div(FullOn(beside(x), x.DType(), 1, shape...).reduceWindow(name, ReduceSum, windows))
 	})
 }

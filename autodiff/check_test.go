@@ -8,13 +8,13 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
-	"github.com/millrace-go/millrace/internal/gradcases"
-	_ "github.com/millrace-go/millrace/internal/nocache"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache"
+	"github.com/millrace-go/millrace/internal/testing/optable"
 )
 
 type T = millrace.Tensor
 
-func tensors(ops []gradcases.Operand, vals [][]float64) []*T {
+func tensors(ops []optable.Operand, vals [][]float64) []*T {
 	ts := make([]*T, len(ops))
 	for i, o := range ops {
 		ts[i] = millrace.FromSlice(vals[i], append([]int{}, o.Shape...)...)
@@ -42,14 +42,14 @@ func values(t *testing.T, x *T) []float64 {
 
 // check compares the derivatives of f with central differences of f, and the second derivatives
 // along a direction with central differences of the first ones.
-func check(t *testing.T, f func(in []*T) *T, ops ...gradcases.Operand) {
+func check(t *testing.T, f func(in []*T) *T, ops ...optable.Operand) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, uint64(len(ops))))
 	vals := make([][]float64, len(ops))
 	for i, o := range ops {
 		vals[i] = o.Values(r)
 	}
-	loss := func(in []*T) *T { return gradcases.Weigh(f(in)) }
+	loss := func(in []*T) *T { return optable.Weigh(f(in)) }
 	_, got, err := autodiff.ValueAndGrad(loss, tensors(ops, vals)...)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func check(t *testing.T, f func(in []*T) *T, ops ...gradcases.Operand) {
 	}
 	dir := make([][]float64, len(ops))
 	for i := range ops {
-		dir[i] = gradcases.Operand{Shape: ops[i].Shape, Lo: -1, Hi: 1}.Values(r)
+		dir[i] = optable.Operand{Shape: ops[i].Shape, Lo: -1, Hi: 1}.Values(r)
 	}
 	hv, err := autodiff.HessianVectorProduct(loss, tensors(ops, vals), tensors(ops, dir))
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/adhook"
+	"github.com/millrace-go/millrace/internal/operror"
 )
 
 // Checkpoint returns f's results for in and keeps only in for the gradient, not the values within
@@ -32,7 +32,7 @@ func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrac
 	for _, t := range in {
 		held = append(held, hold(t))
 	}
-	before := recorded.Load()
+	before := adhook.Count.Load()
 	outs := signed(f, in)
 	inside := func(t *tensor) bool { l := linkOf(t); return l.node != nil && !l.outside(before) }
 	if !slices.ContainsFunc(outs, inside) { // nothing is kept, so nothing can be dropped
@@ -54,19 +54,19 @@ func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrac
 		case l.node == nil:
 			rs[i] = t
 		case inside(t): // if f returns one tensor twice, both are the same result
-			signs[i] = follow.Signature(t)
+			signs[i] = root.Signature(t)
 			rs[i] = unfollowed(t)
-			follow.Carry(rs[i], &output{link{n, slices.Index(outs, t)}})
+			root.Carry(rs[i], &output{link{n, slices.Index(outs, t)}})
 		default: // not computed by f: gradients go to its own node
 			rs[i] = unfollowed(t)
-			follow.Carry(rs[i], follow.Node(t))
+			root.Carry(rs[i], root.Node(t))
 		}
 	}
 	g.in = cut(slices.DeleteFunc(slices.Clone(outs), func(t *tensor) bool { return !inside(t) }), before, &by)
-	n.seq = recorded.Add(1)
+	n.seq = adhook.Count.Add(1)
 	letGo(own...)
 	g.back = func(b *walk, n *node, ds []*tensor) error {
-		r := &recall{n: n, after: recorded.Load()}
+		r := &recall{n: n, after: adhook.Count.Load()}
 		n.stay()
 		b.recalls = append(b.recalls, r)
 		within := nested.Load()
@@ -82,11 +82,11 @@ func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrac
 			if err := t.Err(); err != nil {
 				return fmt.Errorf("checkpoint at %s: %w", n.at(), err)
 			}
-			if follow.Signature(t) != signs[i] {
-				return fmt.Errorf("%w: checkpoint at %s: the function did something else when it was called again: result %d comes of other ops, "+
+			if root.Signature(t) != signs[i] {
+				return fmt.Errorf("%w: checkpoint at %s: the second call of the function did something else: result %d comes from other ops, "+
 					"numbers, seeds or weights. Draw seeds before it; nn.Checkpoint draws the random numbers of a pass again", ErrGraph, n.at(), i)
 			}
-			b.give(linkOf(t), follow.Hold(ds[i]).(*tensor), nil)
+			b.give(linkOf(t), root.Hold(ds[i]), nil)
 		}
 		if nested.Load() == within { // nothing within f will be called again
 			b.passed(r.after)
@@ -98,8 +98,8 @@ func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrac
 
 // signed are f's results for in, with signatures of how they were computed.
 func signed(f func(in []*tensor) []*tensor, in []*tensor) []*tensor {
-	follow.Signing.Add(1)
-	defer follow.Signing.Add(-1)
+	adhook.Signing.Add(1)
+	defer adhook.Signing.Add(-1)
 	return f(in)
 }
 
@@ -159,7 +159,7 @@ func linksOf(ts []*tensor) []link {
 
 // outside reports a node that was not made by following after a number: an older node, a watched
 // tensor, or a Recording's result.
-func (l link) outside(after uint64) bool { return l.seq <= after || l.leaf() || l.sealed() }
+func (l link) outside(after uint64) bool { return l.seq <= after || l.leaf() || l.Sealed() }
 
 // behind are the nodes recorded after number after that links come from (inner), and the links from
 // them to other nodes (edges).

@@ -4,10 +4,11 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/adhook"
 )
 
-func convBack(s *step) {
-	opt := s.call.With.(millrace.ConvOptions)
+func convBack(s *step, c adhook.Conv[millrace.ConvOptions]) {
+	opt := c.Options
 	if s.wants[0] && s.wants[1] {
 		if around, rest := surrounded(s, opt); around != nil {
 			s.each(0, func() *tensor { return convInput(s, around, s.keptAt(1), s.kinds[0].shape, rest) })
@@ -35,18 +36,17 @@ func surrounded(s *step, opt millrace.ConvOptions) (around *tensor, rest millrac
 		pads[i] = millrace.Padding{Before: reach - p[0], After: reach - p[1]}
 		rest.Padding = append(rest.Padding, [2]int{reach, reach})
 	}
-	return s.do(s.d.Pad(0, pads...)), rest
+	return s.d.Pad(0, pads...), rest
 }
 
-func convTransposeBack(s *step) {
-	opt := s.call.With.(millrace.ConvOptions)
-	forward := opt
+func convTransposeBack(s *step, c adhook.ConvTranspose[millrace.ConvOptions]) {
+	forward := c.Options
 	forward.OutputPadding = nil
 	s.each(0, func() *tensor {
 		r := s.d.Conv(s.keptAt(1), forward)
 		for i := 2; i < r.Rank(); i++ {
 			if n := s.kinds[0].shape[i]; r.Dim(i) > n {
-				r = s.first(s.do(r), i, n)
+				r = s.first(r, i, n)
 			}
 		}
 		return r
@@ -96,22 +96,22 @@ func convWeight(s *step, x, d *tensor, k []int, opt millrace.ConvOptions) *tenso
 		pads[i] = millrace.Padding{Before: p[0], After: p[1]}
 	}
 	if slices.ContainsFunc(pads, func(p millrace.Padding) bool { return p != millrace.Padding{} }) {
-		x = s.do(x.Pad(0, pads...))
+		x = x.Pad(0, pads...)
 	}
 	for i := dims - 1; i >= 0; i-- {
-		x = s.do(x.Windows(2+i, millrace.Window{Size: k[2+i], Stride: spatial(opt.Stride, i), Dilation: spatial(opt.Dilation, i)}, 0))
+		x = x.Windows(2+i, millrace.Window{Size: k[2+i], Stride: spatial(opt.Stride, i), Dilation: spatial(opt.Dilation, i)}, 0)
 		x = s.first(x, 2+i, d.Dim(2+i))
 	}
 	spec := "ngcyj,ngoy->gcjo"
 	if dims == 2 {
 		spec = "ngcyjxi,ngoyx->gcjio"
 	}
-	r := s.do(millrace.Einsum(spec, s.inGroups(x, groups), s.inGroups(d, groups)))
+	r := millrace.Einsum(spec, s.inGroups(x, groups), s.inGroups(d, groups))
 	order := []int{0, r.Rank() - 1}
 	for i := 1; i < r.Rank()-1; i++ {
 		order = append(order, i)
 	}
-	return s.do(r.Permute(order...)).Reshape(k...)
+	return r.Permute(order...).Reshape(k...)
 }
 
 // convWeightBehind is convWeight for strides of 1, from the windows of the padded derivative. An
@@ -120,24 +120,24 @@ func convWeight(s *step, x, d *tensor, k []int, opt millrace.ConvOptions) *tenso
 func convWeightBehind(s *step, x, around *tensor, k []int, opt millrace.ConvOptions) *tensor {
 	groups, dims := max(opt.Groups, 1), len(k)-2
 	for i := dims - 1; i >= 0; i-- {
-		around = s.do(around.Windows(2+i, millrace.Window{Size: k[2+i], Dilation: spatial(opt.Dilation, i)}, 0))
+		around = around.Windows(2+i, millrace.Window{Size: k[2+i], Dilation: spatial(opt.Dilation, i)}, 0)
 	}
 	spec := "ngoyj,ngcy->gojc"
 	if dims == 2 {
 		spec = "ngoyjxi,ngcyx->gojic"
 	}
-	r := s.do(millrace.Einsum(spec, s.inGroups(around, groups), s.inGroups(x, groups)))
+	r := millrace.Einsum(spec, s.inGroups(around, groups), s.inGroups(x, groups))
 	back, order := []millrace.Range{millrace.All, millrace.All}, []int{0, 1, r.Rank() - 1}
 	for i := range dims {
 		back, order = append(back, millrace.R(-1, millrace.End, -1)), append(order, 2+i)
 	}
-	return s.do(s.do(r.Slice(back...)).Permute(order...)).Reshape(k...)
+	return r.Slice(back...).Permute(order...).Reshape(k...)
 }
 
 // inGroups splits a tensor's channels, its second dim, into groups of channels.
 func (s *step) inGroups(t *tensor, groups int) *tensor {
 	shape := t.Shape()
-	return s.do(t.Reshape(slices.Concat([]int{shape[0], groups, shape[1] / groups}, shape[2:])...))
+	return t.Reshape(slices.Concat([]int{shape[0], groups, shape[1] / groups}, shape[2:])...)
 }
 
 // first keeps the first n elements along axis. It drops the places that a transposed convolution's
@@ -148,5 +148,5 @@ func (s *step) first(t *tensor, axis, n int) *tensor {
 	}
 	ranges := slices.Repeat([]millrace.Range{millrace.All}, axis+1)
 	ranges[axis] = millrace.R(0, n)
-	return s.do(t.Slice(ranges...))
+	return t.Slice(ranges...)
 }

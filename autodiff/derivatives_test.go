@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
+	"github.com/millrace-go/millrace/internal/testing/optable"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/numerics")
@@ -110,7 +111,10 @@ func flat(v any) (w []float64) {
 // here computes the case at a place. rules are the rules that the derivative used.
 func (c *singular) here(t *testing.T, p millrace.Place) (got []float64, rules []string, err error) {
 	t.Helper()
-	f := singularFunctions[c.Name]
+	f := layers[c.Name]
+	if f == nil {
+		f = optable.PointNamed(c.Name)
+	}
 	if f == nil {
 		t.Fatalf("no function %q", c.Name)
 	}

@@ -19,6 +19,5 @@
 // the same bits. But a batch that is split into parts adds in another order than a whole batch, and
 // may give other bits.
 //
-// Input: the nodes that [Watch] and later ops make. Output: gradients as tensors. Read walk.go
-// first, then rules.go.
+// Of the source, read walk.go first.
 package autodiff

@@ -1,15 +1,18 @@
 package autodiff
 
 import (
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/millrace-go/millrace/ir"
 )
 
 // RuleNames are the names of all rules with a derivative.
 func RuleNames() []string {
-	names := slices.Collect(maps.Keys(composites))
+	var names []string
+	for _, r := range composites {
+		names = append(names, nameOf(r))
+	}
 	for op, r := range rules {
 		if r.back != nil {
 			names = append(names, op.Info().Name)
@@ -27,8 +30,14 @@ func RulesOf(t *tensor) (names []string) {
 		case n.call.Op != ir.OpInvalid:
 			names = append(names, n.call.Op.Info().Name)
 		default:
-			names = append(names, n.call.Rule)
+			names = append(names, nameOf(n.rule))
 		}
 	}
 	return names
+}
+
+// nameOf is the name of a composite that has a rule.
+func nameOf(r *rule) string {
+	name, _, _ := strings.Cut(r.of.Name(), "[")
+	return strings.ToLower(name)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -15,7 +14,7 @@ import (
 // the windows.
 func (s *step) scattered(x, d *tensor, in []int, first int, least bool, ws []millrace.Window) *tensor {
 	if d.Len() == 0 {
-		return s.do(zerosLike(d, in))
+		return zerosLike(d, in)
 	}
 	// Elements are numbered as in a tensor with the padding of all windows.
 	padded := slices.Clone(in)
@@ -26,12 +25,12 @@ func (s *step) scattered(x, d *tensor, in []int, first int, least bool, ws []mil
 	}
 	outer, inner := ir.Shape(padded[:first]).Elems(), ir.Shape(padded[first:]).Elems()
 	windows := ir.Shape(d.Shape()[first:]).Elems()
-	at := s.do(s.extremes(x, padded, first, least, ws).Reshape(outer, windows))
-	d = s.do(d.Reshape(outer, windows))
-	d = s.do(s.do(zerosLike(d, []int{outer, inner})).ScatterAdd(at, d, 1, millrace.IndexClamp))
-	d = s.do(d.Reshape(padded...))
+	at := s.extremes(x, padded, first, least, ws).Reshape(outer, windows)
+	d = d.Reshape(outer, windows)
+	d = zerosLike(d, []int{outer, inner}).ScatterAdd(at, d, 1, millrace.IndexClamp)
+	d = d.Reshape(padded...)
 	if !slices.Equal(padded, in) {
-		d = s.do(d.Pad(0, cut...))
+		d = d.Pad(0, cut...)
 	}
 	return d
 }
@@ -45,16 +44,16 @@ func (s *step) extremes(x *tensor, padded []int, first int, least bool, ws []mil
 	if least {
 		fill = padValue(millrace.ReduceMin)
 	}
-	x = s.do(follow.Plain(x).(*tensor)) // positions have no derivative
+	x = s.plain(x) // positions have no derivative
 	var place *tensor
 	for i, w := range ws {
 		axis, w := first+i, withDefaults(w)
 		if w.Before+w.After > 0 {
 			pads := make([]millrace.Padding, x.Rank()-axis)
 			pads[0] = millrace.Padding{Before: w.Before, After: w.After}
-			x = s.do(x.Pad(fill, pads...))
+			x = x.Pad(fill, pads...)
 			if place != nil {
-				place = s.do(place.Pad(0, pads...))
+				place = place.Pad(0, pads...)
 			}
 		}
 		each := ir.Shape(padded[axis+1:]).Elems() // distance in numbers of two neighbours along the dim
@@ -63,7 +62,7 @@ func (s *step) extremes(x *tensor, padded []int, first int, least bool, ws []mil
 			reduce = (*step).folded
 		}
 		x, place = reduce(s, x, place, extremesAlong{axis, w, each, least, dt})
-		place = s.do(place.Add(s.column(x, dt, axis, w.Stride*each)))
+		place = place.Add(s.column(x, dt, axis, w.Stride*each))
 	}
 	return place
 }
@@ -95,25 +94,25 @@ func (s *step) compared(x, place *tensor, e extremesAlong) (extreme, at *tensor)
 	for j := range w.Size {
 		begin := j * w.Dilation
 		ranges[e.axis] = millrace.R(begin, begin+last+1, w.Stride)
-		v := s.do(x.Slice(ranges...))
+		v := x.Slice(ranges...)
 		var p *tensor
 		if number := float64(begin * e.each); place != nil {
-			p = s.do(s.do(place.Slice(ranges...)).AddScalar(number))
+			p = place.Slice(ranges...).AddScalar(number)
 		} else {
-			p = s.do(s.do(millrace.FullOn(x.Stream(), e.place, number)).Expand(v.Shape()...))
+			p = millrace.FullOn(root.Beside(x), e.place, number).Expand(v.Shape()...)
 		}
 		if extreme == nil {
 			extreme, at = v, p
 			continue
 		}
-		next := s.do(of(extreme, v))
-		same := s.do(next.Bitcast(bits))
-		take := s.do(s.do(extreme.Bitcast(bits)).Ne(same))
+		next := of(extreme, v)
+		same := next.Bitcast(bits)
+		take := extreme.Bitcast(bits).Ne(same)
 		if place != nil {
-			equal := s.do(s.do(v.Bitcast(bits)).Eq(same))
-			take = s.do(take.Or(s.do(equal.And(s.do(p.Lt(at))))))
+			equal := v.Bitcast(bits).Eq(same)
+			take = take.Or(equal.And(p.Lt(at)))
 		}
-		extreme, at = next, s.do(millrace.Where(take, p, at))
+		extreme, at = next, millrace.Where(take, p, at)
 	}
 	return extreme, at
 }
@@ -123,29 +122,29 @@ func (s *step) compared(x, place *tensor, e extremesAlong) (extreme, at *tensor)
 func (s *step) folded(x, place *tensor, e extremesAlong) (extreme, at *tensor) {
 	w, inside := e.window, e.axis+1
 	w.Before, w.After = 0, 0
-	all := s.do(x.Windows(e.axis, w, 0))
+	all := x.Windows(e.axis, w, 0)
 	fold, find := (*tensor).Max, (*tensor).ArgMaxAs
 	if e.least {
 		fold, find = (*tensor).Min, (*tensor).ArgMinAs
 	}
-	extreme = s.do(fold(all, inside))
+	extreme = fold(all, inside)
 	if place == nil {
-		return extreme, s.do(s.do(find(all, e.place, inside)).MulScalar(float64(w.Dilation * e.each)))
+		return extreme, find(all, e.place, inside).MulScalar(float64(w.Dilation * e.each))
 	}
-	places := s.do(s.do(place.Windows(e.axis, w, 0)).Add(s.column(all, e.place, inside, w.Dilation*e.each)))
+	places := place.Windows(e.axis, w, 0).Add(s.column(all, e.place, inside, w.Dilation*e.each))
 	bits, none := bitsOf(x.DType()), float64(math.MaxInt32) // none is above every number
 	if e.place == millrace.Int64 {
 		none = 0x1p62
 	}
-	equal := s.do(s.do(all.Bitcast(bits)).Eq(s.do(s.do(extreme.Bitcast(bits)).Unsqueeze(inside))))
-	return extreme, s.do(s.do(millrace.WhereScalar(equal, places, none)).Min(inside))
+	equal := all.Bitcast(bits).Eq(extreme.Bitcast(bits).Unsqueeze(inside))
+	return extreme, millrace.WhereScalar(equal, places, none).Min(inside)
 }
 
 // column counts along an axis of a shape like x's, in steps. All other dims are 1.
 func (s *step) column(x *tensor, dt millrace.DType, axis, step int) *tensor {
 	shape := slices.Repeat([]int{1}, x.Rank())
 	shape[axis] = x.Dim(axis)
-	return s.do(s.do(millrace.ArangeOn(x.Stream(), dt, 0, float64(shape[axis]*step), float64(step))).Reshape(shape...))
+	return millrace.ArangeOn(root.Beside(x), dt, 0, float64(shape[axis]*step), float64(step)).Reshape(shape...)
 }
 
 // bitsOf is the integer dtype as which floats are compared. So zeros of different signs differ, and

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
 )
 
 // firstNotFinite checks results for NaN and infinities. If it finds one, the error names the first
@@ -33,18 +32,18 @@ func firstNotFinite(outs []*tensor) error {
 				return fmt.Errorf("%w: result %d is not finite; the first op that made NaN or an infinity is %s at %s", ErrGraph, i, n.name(), n.at())
 			}
 		}
-		return fmt.Errorf("%w: result %d is not finite; tensors that are watched with CheckFinite tell by which op", ErrGraph, i)
+		return fmt.Errorf("%w: result %d is not finite; watch tensors with CheckFinite to find the op", ErrGraph, i)
 	}
 	return nil
 }
 
 // finite reads from the device whether all elements of t are finite.
 func finite(t *tensor) (bool, error) {
-	p := follow.Plain(t).(*tensor)
+	p := root.Plain(t)
 	is := p.IsFinite()
 	all := is.All()
 	defer func() {
-		follow.Drop(p)
+		root.Drop(p)
 		letGo(is, all)
 	}()
 	return millrace.Item[bool](all)

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
-	"github.com/millrace-go/millrace/internal/handle"
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/adhook"
+	"github.com/millrace-go/millrace/internal/hostapi"
+	"github.com/millrace-go/millrace/internal/operror"
 )
 
 // ErrGraph is the error of a gradient that cannot be taken: the graph was given up by an earlier
@@ -31,28 +31,30 @@ type Options struct {
 	CheckFinite bool
 }
 
-// Watch returns a new handle of t's value. Every op on that handle is followed, so gradients by it
-// can be taken. Ops on t itself are not affected. The handle stays watched when Set gives it
-// another value, so it can be a weight in every step of training. It belongs to t's scope, if t is
-// in one. No element is copied. It is PyTorch's requires_grad_, on a new handle.
+// Watch returns a new handle of t's value, with t's shape and dtype. Every op on that handle is
+// followed, so gradients by it can be taken. Ops on t itself are not affected. The handle stays
+// watched when Set gives it another value, so it can be a weight in every step of training. It
+// belongs to t's scope, if t is in one. No element is copied. It is PyTorch's requires_grad_, on a
+// new handle.
 //
 // t must be of floats (Float16, BFloat16, Float32 or Float64); of another dtype the result carries
-// ErrDType. If t carries an error, the result carries it.
+// [millrace.ErrDType]. If t carries an error, the result carries it.
 func Watch(t *millrace.Tensor) *millrace.Tensor { return Options{}.Watch(t) }
 
-// Watch is [Watch] with options. Of these only CheckFinite matters here.
+// Watch is the function [Watch] with options: the same shape, dtype and errors. Of the options only
+// CheckFinite matters here.
 func (o Options) Watch(t *millrace.Tensor) *millrace.Tensor {
 	if t.Err() == nil && !t.DType().IsFloat() {
-		return handle.Fail("watch", fmt.Errorf("%w: %v tensor: floats only", millrace.ErrDType, t.DType()), []any{t}).(*tensor)
+		return hostapi.Fail("watch", fmt.Errorf("%w: %v tensor: floats only", millrace.ErrDType, t.DType()), []any{t}).(*tensor)
 	}
 	if t.Err() != nil {
 		return t.Neg() // the result carries t's error, or that of a nil tensor
 	}
-	return follow.Watch(t, &node{seq: recorded.Add(1), where: operror.TrailHere(), debug: o.CheckFinite}).(*tensor)
+	return root.Watch(t, &node{seq: adhook.Count.Add(1), where: operror.TrailHere(), debug: o.CheckFinite})
 }
 
 // Watched reports that ops on t are followed: t is watched, or computed from a watched tensor.
-func Watched(t *millrace.Tensor) bool { return t != nil && follow.Node(t) != nil }
+func Watched(t *millrace.Tensor) bool { return t != nil && root.Node(t) != nil }
 
 // Detach returns a new handle of t's value that is not followed: gradients treat it as a constant.
 // Shape and dtype are t's, and an error of t is carried on. No element is copied. It is PyTorch's
@@ -89,7 +91,8 @@ func Grad(loss *millrace.Tensor, wrt ...*millrace.Tensor) ([]*millrace.Tensor, e
 	return Options{}.grad(operror.TrailHere(), loss, wrt)
 }
 
-// Grad is [Grad] with options.
+// Grad is the function [Grad] with options: the same shapes, dtypes and errors. With CheckFinite it
+// also returns [ErrGraph] if a number on the way is not finite.
 func (o Options) Grad(loss *millrace.Tensor, wrt ...*millrace.Tensor) ([]*millrace.Tensor, error) {
 	return o.grad(operror.TrailHere(), loss, wrt)
 }
@@ -99,7 +102,7 @@ func (o Options) grad(by operror.Trail, loss *tensor, wrt []*tensor) ([]*tensor,
 		return nil, fmt.Errorf("grad at %s: the loss: %w", by, err)
 	}
 	if loss.Len() != 1 {
-		return nil, fmt.Errorf("grad at %s: %w: a loss of shape %v has no gradient: it must be one number; sum it up, or ask VJP", by, millrace.ErrShape, loss.Shape())
+		return nil, fmt.Errorf("grad at %s: %w: a loss of shape %v has no gradient: it must be one number; use Sum or VJP", by, millrace.ErrShape, loss.Shape())
 	}
 	return o.vjp(by, "grad", []*tensor{loss}, []*tensor{nil}, wrt)
 }
@@ -116,7 +119,8 @@ func VJP(outs, cots, wrt []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	return Options{}.products(operror.TrailHere(), "vjp", outs, cots, wrt)
 }
 
-// VJP is [VJP] with options.
+// VJP is the function [VJP] with options: the same shapes, dtypes and errors. With CheckFinite it
+// also returns [ErrGraph] if a number on the way is not finite.
 func (o Options) VJP(outs, cots, wrt []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	return o.products(operror.TrailHere(), "vjp", outs, cots, wrt)
 }
@@ -124,7 +128,7 @@ func (o Options) VJP(outs, cots, wrt []*millrace.Tensor) ([]*millrace.Tensor, er
 // products is vjp for cots of which none may be nil.
 func (o Options) products(by operror.Trail, name string, outs, cots, wrt []*tensor) ([]*tensor, error) {
 	if i := slices.Index(cots, nil); i >= 0 {
-		return nil, fmt.Errorf("%s at %s: %w: tensor %d to multiply by is nil", name, by, ErrGraph, i)
+		return nil, fmt.Errorf("%s at %s: %w: the vector for result %d is nil", name, by, ErrGraph, i)
 	}
 	return o.vjp(by, name, outs, cots, wrt)
 }
@@ -141,13 +145,13 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 	goals := make([]link, len(wrt))
 	for i, t := range wrt {
 		if err := t.Err(); err != nil {
-			return fail("tensor %d of those asked for: %w", i, err)
+			return fail("argument tensor %d: %w", i, err)
 		}
 		if goals[i] = linkOf(t); goals[i].node == nil {
-			return fail("%w: tensor %d of those asked for is not watched", ErrGraph, i)
+			return fail("%w: argument tensor %d is not watched", ErrGraph, i)
 		}
 		if !t.DType().IsFloat() { // Set may have given the watched handle a value of any dtype
-			return fail("%w: tensor %d of those asked for is of %v: floats only", millrace.ErrDType, i, t.DType())
+			return fail("%w: argument tensor %d has dtype %v: floats only", millrace.ErrDType, i, t.DType())
 		}
 	}
 	for i, t := range outs {
@@ -155,7 +159,7 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 			return fail("result %d: %w", i, err)
 		}
 		if !t.DType().IsFloat() {
-			return fail("%w: result %d is of %v: floats only", millrace.ErrDType, i, t.DType())
+			return fail("%w: result %d has dtype %v: floats only", millrace.ErrDType, i, t.DType())
 		}
 		if c := cots[i]; c != nil {
 			if err := c.Err(); err != nil {
@@ -167,7 +171,7 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 		}
 	}
 	if len(outs) == 0 {
-		return fail("%w: of no results", ErrGraph)
+		return fail("%w: no results", ErrGraph)
 	}
 	if o.CheckFinite {
 		if err := firstNotFinite(outs); err != nil {
@@ -190,8 +194,8 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 	}
 	err = b.run()
 	for i, t := range wrt {
-		if err == nil && b.found[goals[i]] == nil && !follow.OneDevice(t, outs[0]) {
-			err = fmt.Errorf("%w: tensor %d of those asked for, %s at %s, is on device %s, and the results on %s do not depend on it",
+		if err == nil && b.found[goals[i]] == nil && !root.OneDevice(t, outs[0]) {
+			err = fmt.Errorf("%w: argument tensor %d, %s at %s, is on device %s, and the results on %s do not depend on it",
 				ErrGraph, i, goals[i].name(), goals[i].at(), t.Stream().Device().Name(), outs[0].Stream().Device().Name())
 		}
 	}
@@ -203,10 +207,10 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 		d := b.found[goals[i]]
 		switch {
 		case d == nil: // zeros in the results' scope, like the other gradients
-			d = follow.Full(outs[0], t.DType(), 0, t.Shape()).(*tensor)
+			d = root.Full(outs[0], t.DType(), 0, t.Shape())
 			b.found[goals[i]] = d
 		case slices.Index(goals, goals[i]) < i: // the same tensor was given before
-			d = follow.Hold(d).(*tensor)
+			d = root.Hold(d)
 		}
 		ds = append(ds, d)
 	}
@@ -219,7 +223,7 @@ func seed(t, cot *tensor, followed bool) *tensor {
 	case cot == nil:
 		return fullLike(t, 1, t.Shape()...)
 	case followed || !Watched(cot):
-		return follow.Hold(cot).(*tensor)
+		return root.Hold(cot)
 	}
 	return Detach(cot)
 }
@@ -238,14 +242,14 @@ func ValueAndGrad(f func(in []*millrace.Tensor) *millrace.Tensor, in ...*millrac
 	return Options{}.ValueAndGrad(f, in...)
 }
 
-// ValueAndGrad is [ValueAndGrad] with options. With Follow, value is f's own result, still
-// followed.
+// ValueAndGrad is the function [ValueAndGrad] with options: the same shapes, dtypes and errors.
+// With Follow, value is f's own result, still followed.
 func (o Options) ValueAndGrad(f func(in []*millrace.Tensor) *millrace.Tensor, in ...*millrace.Tensor) (value *millrace.Tensor, grads []*millrace.Tensor, err error) {
 	by := operror.TrailHere()
 	if f == nil {
 		return nil, nil, fmt.Errorf("valueandgrad at %s: nil function", by)
 	}
-	before := recorded.Load()
+	before := adhook.Count.Load()
 	ws := o.watchAll(in)
 	if !o.Follow { // with Follow, functions within f may use them when gradients are taken again
 		defer letGo(ws...)
@@ -267,7 +271,7 @@ func (o Options) watchAll(in []*tensor) []*tensor {
 	ws := make([]*tensor, len(in))
 	for i, t := range in {
 		if Watched(t) && o.Follow {
-			ws[i] = follow.Hold(t).(*tensor)
+			ws[i] = root.Hold(t)
 		} else {
 			ws[i] = o.Watch(t)
 		}

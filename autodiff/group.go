@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
-	"github.com/millrace-go/millrace/internal/handle"
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/adhook"
+	"github.com/millrace-go/millrace/internal/hostapi"
+	"github.com/millrace-go/millrace/internal/operror"
 )
 
 // group is a function of the program whose gradient is not found op by op. Custom gets it from a
@@ -42,21 +42,21 @@ func grouped(n *node, outs []*tensor) []*tensor {
 			continue
 		}
 		rs[i] = unfollowed(t)
-		follow.Carry(rs[i], &output{link{n, i}})
+		root.Carry(rs[i], &output{link{n, i}})
 	}
 	return rs
 }
 
 // unfollowed is a new handle of t's value that has no node.
 func unfollowed(t *tensor) *tensor {
-	p := follow.Plain(t).(*tensor)
-	defer follow.Drop(p)
+	p := root.Plain(t)
+	defer root.Drop(p)
 	return p.Reshape(p.Shape()...)
 }
 
 // refuse is a tensor that carries an error.
 func refuse(op, format string, args ...any) *tensor {
-	return handle.Fail(op, fmt.Errorf("%w: "+format, append([]any{ErrGraph}, args...)...), nil).(*tensor)
+	return hostapi.Fail(op, fmt.Errorf("%w: "+format, append([]any{ErrGraph}, args...)...), nil).(*tensor)
 }
 
 // made are the results that a function computed from followed tensors after the node number after.
@@ -102,7 +102,7 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 		return outs
 	}
 	nested.Add(1)
-	n := &node{seq: recorded.Add(1), where: operror.TrailHere()}
+	n := &node{seq: adhook.Count.Add(1), where: operror.TrailHere()}
 	g := &group{name: "custom", results: len(outs)}
 	n.group = g
 	for _, t := range in {
@@ -136,7 +136,7 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 		}
 		back := backward(args[:k], args[k:], full)
 		if len(back) != k {
-			return fmt.Errorf("%w: custom at %s: backward gave %d gradients for %d operands", ErrGraph, n.at(), len(back), k)
+			return fmt.Errorf("%w: custom at %s: backward returned %d gradients for %d operands", ErrGraph, n.at(), len(back), k)
 		}
 		more := g.in
 		for i, d := range back {
@@ -144,7 +144,7 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 				continue
 			}
 			if d.Err() == nil && (d.DType() != args[i].DType() || !slices.Equal(d.Shape(), args[i].Shape())) {
-				return fmt.Errorf("%w: custom at %s: backward gave %v of %v for operand %d, which is %v of %v",
+				return fmt.Errorf("%w: custom at %s: backward returned %v of %v for operand %d, which is %v of %v",
 					millrace.ErrShape, n.at(), d.Shape(), d.DType(), i, args[i].Shape(), args[i].DType())
 			}
 			if !b.Follow && (Watched(d) || slices.Contains(args, d)) {
@@ -167,7 +167,7 @@ func plainly(ts []*tensor) []*tensor {
 	ps := make([]*tensor, len(ts))
 	for i, t := range ts {
 		if t != nil {
-			ps[i] = follow.Plain(t).(*tensor)
+			ps[i] = root.Plain(t)
 		}
 	}
 	return ps
@@ -178,5 +178,5 @@ func hold(t *tensor) *tensor {
 	if t == nil {
 		return nil
 	}
-	return follow.Hold(t).(*tensor)
+	return root.Hold(t)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
-	"github.com/millrace-go/millrace/internal/gradcases"
+	"github.com/millrace-go/millrace/internal/testing/optable"
 )
 
 // TestGroupResults: a function of Custom or Checkpoint may return an argument, an older tensor, or
@@ -55,7 +55,7 @@ func TestGroupResults(t *testing.T) {
 func TestGroupRules(t *testing.T) {
 	sine := func(in []*T) []*T { return []*T{in[0].Sin()} }
 	cosine := func(in, out, d []*T) []*T { return []*T{d[0].Mul(in[0].Cos())} }
-	a := gradcases.Operand{Shape: []int{3, 4}, Lo: -1, Hi: 1}
+	a := optable.Operand{Shape: []int{3, 4}, Lo: -1, Hi: 1}
 	for name, f := range map[string]func(in []*T) *T{
 		"checkpoint": func(in []*T) *T { // one result is not used, and one tensor is used that is no operand
 			w := in[1]
@@ -265,7 +265,7 @@ func TestGroupsGiveBack(t *testing.T) {
 // TestRulesPassErrors: a derivative that carries an error carries it on through every rule.
 func TestRulesPassErrors(t *testing.T) {
 	bad := millrace.FromSlice([]float64{1, 2}).Add(millrace.FromSlice([]float64{1, 2, 3}))
-	for _, c := range gradcases.Cases {
+	for _, c := range optable.Grads() {
 		t.Run(c.Name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			vals := make([][]float64, len(c.Ops))
@@ -274,7 +274,7 @@ func TestRulesPassErrors(t *testing.T) {
 			}
 			_, g, err := autodiff.ValueAndGrad(func(in []*T) *T {
 				y := autodiff.Custom(func(in []*T) []*T { return []*T{in[0].Neg()} }, func(_, _, _ []*T) []*T { return []*T{bad} }, c.F(in))[0]
-				return gradcases.Weigh(y)
+				return optable.Weigh(y)
 			}, tensors(c.Ops, vals)...)
 			if err != nil {
 				t.Fatal(err)

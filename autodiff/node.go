@@ -1,13 +1,13 @@
 package autodiff
 
 import (
+	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/internal/adhook"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/operror"
 )
 
 type tensor = millrace.Tensor
@@ -16,7 +16,7 @@ type tensor = millrace.Tensor
 // only, so the garbage collector frees nodes that no tensor leads to.
 type node struct {
 	seq   uint64 // number in the order of recording
-	call  *follow.Call[tensor]
+	call  *adhook.Call[tensor]
 	rule  *rule // nil: a leaf, or an op without a rule
 	where operror.Trail
 	in    [3]link    // links of the operands; a group has its own list
@@ -48,14 +48,18 @@ type kind struct {
 	shape []int
 }
 
-func kindOf(t *tensor) kind { return kind{t.DType(), follow.Shape(t)} }
+func kindOf(t *tensor) kind { return kind{t.DType(), root.Shape(t)} }
 
-var recorded atomic.Uint64
+// root has the functions of package millrace that only this package calls.
+var root = adhook.Of[tensor, millrace.Place]()
+
+// mark is what a tensor carries: a *node or an *output.
+type mark = adhook.Node[tensor]
 
 // linkOf is the link of a tensor's node.
-func linkOf(t *tensor) link { return asLink(follow.Node(t)) }
+func linkOf(t *tensor) link { return asLink(root.Node(t)) }
 
-func asLink(carried any) link {
+func asLink(carried mark) link {
 	switch n := carried.(type) {
 	case *node:
 		return link{n, 0}
@@ -88,16 +92,14 @@ func (n *node) cut() {
 	}
 }
 
-func init() { follow.Hook = hook }
-
-// hook makes the node of an op, nil if no derivative goes through the op.
-func hook(c *follow.Call[tensor]) any {
+// Follow makes the node of an op, nil if no derivative goes through the op.
+func (*node) Follow(c *adhook.Call[tensor]) mark {
 	r := ruleOf(c)
 	if !c.Out.DType().IsFloat() || r != nil && r.none != "" {
 		drop(c.In[:]...)
 		return nil
 	}
-	n := &node{seq: recorded.Add(1), call: c, rule: r, where: operror.TrailHere()}
+	n := &node{seq: adhook.Count.Add(1), call: c, rule: r, where: operror.TrailHere()}
 	for i, t := range c.In {
 		if t == nil {
 			continue
@@ -116,7 +118,7 @@ func hook(c *follow.Call[tensor]) any {
 			continue
 		}
 		if n.needs(keeps, i, t) {
-			follow.Adopt(t)
+			root.Adopt(t)
 			for k := i; k < len(c.In); k++ {
 				if c.In[k] == t {
 					n.kept[k] = t
@@ -124,13 +126,13 @@ func hook(c *follow.Call[tensor]) any {
 			}
 			continue
 		}
-		follow.Drop(t)
+		root.Drop(t)
 	}
 	if keeps&result != 0 {
-		n.kept[3] = follow.Hold(c.Out).(*tensor)
+		n.kept[3] = root.Hold(c.Out)
 	}
 	if n.debug {
-		n.made = follow.Hold(c.Out).(*tensor)
+		n.made = root.Hold(c.Out)
 	}
 	c.In, c.Out = [3]*tensor{}, nil
 	return n
@@ -148,18 +150,13 @@ func (n *node) needs(keeps keeps, i int, t *tensor) bool {
 
 // twice reports that operand i is also an earlier operand.
 func twice(in []*tensor, i int) bool {
-	for _, t := range in[:i] {
-		if t == in[i] {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(in[:i], in[i])
 }
 
 func drop(in ...*tensor) {
 	for i, t := range in {
 		if t != nil && !twice(in, i) {
-			follow.Drop(t)
+			root.Drop(t)
 		}
 	}
 }
@@ -238,7 +235,7 @@ func (n *node) results() int {
 func letGo(ts ...*tensor) {
 	for i, t := range ts {
 		if t != nil && !twice(ts, i) {
-			follow.LetGo(t)
+			root.LetGo(t)
 		}
 	}
 }

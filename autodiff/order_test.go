@@ -7,23 +7,26 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
-	"github.com/millrace-go/millrace/internal/gradcases"
+	"github.com/millrace-go/millrace/internal/testing/optable"
 )
 
 // TestThirdOrder: third derivatives are close to differences of second ones. So rules are right
 // where they are themselves differentiated.
 func TestThirdOrder(t *testing.T) {
+	// A device of its own: the plans of so many programs, 40 MB, go with it.
+	d := openOneOf(t, "cpu")
+	defer d.Close()
 	o := autodiff.Options{Follow: true}
 	// along is a weighted sum of all elements of all tensors. The weights differ.
 	along := func(gs []*T, k float64) *T {
-		s := millrace.Scalar(0.0)
+		s := millrace.ZerosOn(d, millrace.Float64)
 		for _, g := range gs {
-			w := millrace.Arange(millrace.Float64, 0, float64(g.Len()), 1).MulScalar(k).Sin().Reshape(g.Shape()...)
+			w := millrace.ArangeOn(d, millrace.Float64, 0, float64(g.Len()), 1).MulScalar(k).Sin().Reshape(g.Shape()...)
 			s = s.Add(g.Mul(w).Sum())
 		}
 		return s
 	}
-	for _, c := range gradcases.Cases {
+	for _, c := range optable.Grads() {
 		t.Run(c.Name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, 3))
 			vals := make([][]float64, len(c.Ops))
@@ -32,9 +35,9 @@ func TestThirdOrder(t *testing.T) {
 			}
 			second := func() (y *T, ws []*T) {
 				for _, x := range tensors(c.Ops, vals) {
-					ws = append(ws, autodiff.Watch(x))
+					ws = append(ws, autodiff.Watch(x.To(d)))
 				}
-				y = gradcases.Weigh(c.F(ws))
+				y = optable.Weigh(c.F(ws))
 				for _, k := range []float64{1.3, 0.7} {
 					g, err := o.Grad(y, ws...)
 					if err != nil {

@@ -112,12 +112,8 @@ func (p restless) meanwhile(t *testing.T, do *rand.Rand, x, y *T, pool, done []*
 // TestRandomOutside: the bits of a gradient are the same outside of scopes and in one, whatever the
 // program does between the ops, and in the second pass as in the first.
 func TestRandomOutside(t *testing.T) {
-	n := 24
-	if testing.Short() {
-		n = 6
-	}
 	const rows = 6 // square: the programs transpose
-	for seed := range uint64(n) {
+	for seed := range uint64(programs(6, 12, 24)) {
 		p := restless{seed: seed, ops: 20 + int(seed%5)*20}
 		var want []float32
 		for way, spec := range []string{"cpu:compile=off,cache=off", "cpu:compile=off,cache=off", "cpu:queue=9,compile=off,cache=off", "cpu:fusion=off,compile=off,cache=off"} {

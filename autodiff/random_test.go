@@ -3,12 +3,13 @@ package autodiff_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
-	"github.com/millrace-go/millrace/internal/gradcases"
+	"github.com/millrace-go/millrace/internal/testing/optable"
 )
 
 // program is a random function from a few matrices to one number. It consists of smooth ops, so its
@@ -88,7 +89,7 @@ func (p program) run(in []*T, drop bool) *T {
 			pool = pool[1:]
 		}
 	}
-	total := gradcases.Weigh(pool[len(pool)-1])
+	total := optable.Weigh(pool[len(pool)-1])
 	for _, t := range pool[max(0, len(pool)-3) : len(pool)-1] {
 		total = total.Add(t.Square().Mean())
 	}
@@ -138,10 +139,7 @@ func TestRandomDerivatives(t *testing.T) {
 
 // TestRandomBits: the bits of values and derivatives do not depend on how a program is run.
 func TestRandomBits(t *testing.T) {
-	n := uint64(40)
-	if testing.Short() {
-		n = 10
-	}
+	n := uint64(programs(10, 24, 40))
 	interpreted := []string{"cpu:fusion=off,compile=off", "cpu:compile=off", "cpu:queue=3,compile=off", "cpu:queue=9,compile=off", "cpu:explore=wait,threads=1,compile=off"}
 	compiled := append(interpreted[:5:5], "cpu:compile=wait,explore=wait")
 	byC := append(compiled[:6:6], "cpu:compile=c,tier=1,explore=wait") // the C compiler takes seconds, so only a few short programs
@@ -152,7 +150,7 @@ func TestRandomBits(t *testing.T) {
 		var want []string
 		specs := interpreted
 		switch {
-		case seed%20 == 3:
+		case seed%40 == 3:
 			specs = byC
 		case seed%10 == 3:
 			specs = compiled
@@ -230,4 +228,15 @@ func TestRandomBits(t *testing.T) {
 	if prepared < int64(n) {
 		t.Errorf("%d launches of %d programs were prepared", prepared, n)
 	}
+}
+
+// programs returns how many random programs a test runs: few with -short, all with MILLRACE_LONG.
+func programs(short, usual, all int) int {
+	switch {
+	case testing.Short():
+		return short
+	case os.Getenv("MILLRACE_LONG") != "":
+		return all
+	}
+	return usual
 }

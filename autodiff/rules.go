@@ -2,9 +2,10 @@ package autodiff
 
 import (
 	"math"
+	"reflect"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/internal/adhook"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -19,6 +20,8 @@ type rule struct {
 	asked [3]keeps      // asked[k]: the operands whose derivatives need operand k; 0 for all
 
 	some func(a *ir.Attr) keeps // if not nil: the part of keeps that one call needs
+
+	of reflect.Type // the composite's type, nil for an op of ir
 }
 
 // keeps is a set of operands and the result.
@@ -54,15 +57,15 @@ func (r *rule) wanted(n *node, k int) bool {
 }
 
 // ruleOf is the rule of an op or a composite; nil if it has none.
-func ruleOf(c *follow.Call[tensor]) *rule {
+func ruleOf(c *adhook.Call[tensor]) *rule {
 	if c.Op != ir.OpInvalid {
 		return rules[c.Op]
 	}
-	return composites[c.Rule]
+	return composites[reflect.TypeOf(c.With)]
 }
 
 const (
-	onMask  = "its result is no number with a gradient"
+	onMask  = "its result is a bool, which has no gradient"
 	onInt   = "integers have no gradient"
 	isStep  = "its gradient is 0 wherever it has one"
 	isLeaf  = "it has no operand"
@@ -77,33 +80,33 @@ func init() { // in init, because rules call ops whose hooks use rules
 		ir.Full: {none: isLeaf}, ir.Iota: {none: isLeaf}, ir.Uniform: {none: isLeaf}, ir.Normal: {none: isLeaf},
 
 		ir.Neg:      unary(0, func(s *step, d *tensor) *tensor { return d.Neg() }),
-		ir.Abs:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.x().Sign())) }),
-		ir.Sqrt:     unary(result, func(s *step, d *tensor) *tensor { return s.do(d.MulScalar(0.5)).Div(s.out()) }),
-		ir.Rsqrt:    unary(operand0|result, func(s *step, d *tensor) *tensor { return s.do(d.MulScalar(-0.5)).Mul(s.do(s.out().Div(s.x()))) }),
-		ir.Recip:    unary(result, func(s *step, d *tensor) *tensor { return s.do(s.do(d.Neg()).Mul(s.out())).Mul(s.out()) }),
-		ir.Square:   unary(operand0, func(s *step, d *tensor) *tensor { return s.do(d.Mul(s.x())).MulScalar(2) }),
+		ir.Abs:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.x().Sign()) }),
+		ir.Sqrt:     unary(result, func(s *step, d *tensor) *tensor { return d.MulScalar(0.5).Div(s.out()) }),
+		ir.Rsqrt:    unary(operand0|result, func(s *step, d *tensor) *tensor { return d.MulScalar(-0.5).Mul(s.out().Div(s.x())) }),
+		ir.Recip:    unary(result, func(s *step, d *tensor) *tensor { return d.Neg().Mul(s.out()).Mul(s.out()) }),
+		ir.Square:   unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.x()).MulScalar(2) }),
 		ir.Exp:      unary(result, func(s *step, d *tensor) *tensor { return d.Mul(s.out()) }),
-		ir.Exp2:     unary(result, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.out().MulScalar(math.Ln2))) }),
-		ir.Expm1:    unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.x().Exp())) }),
+		ir.Exp2:     unary(result, func(s *step, d *tensor) *tensor { return d.Mul(s.out().MulScalar(math.Ln2)) }),
+		ir.Expm1:    unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.x().Exp()) }),
 		ir.Log:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Div(s.x()) }),
-		ir.Log2:     unary(operand0, func(s *step, d *tensor) *tensor { return s.do(d.MulScalar(1 / math.Ln2)).Div(s.x()) }),
-		ir.Log1p:    unary(operand0, func(s *step, d *tensor) *tensor { return d.Div(s.do(s.x().AddScalar(1))) }),
-		ir.Sin:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.x().Cos())) }),
-		ir.Cos:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.do(s.x().Sin()).Neg())) }),
-		ir.Tan:      unary(result, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.do(s.out().Square()).AddScalar(1))) }),
-		ir.Tanh:     unary(result, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.do(s.out().Square()).ScalarSub(1))) }),
-		ir.Sinh:     unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.x().Cosh())) }),
-		ir.Cosh:     unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.x().Sinh())) }),
-		ir.Asin:     unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.do(s.oneMinusSquare()).Rsqrt())) }),
-		ir.Acos:     unary(operand0, func(s *step, d *tensor) *tensor { return s.do(d.Neg()).Mul(s.do(s.oneMinusSquare().Rsqrt())) }),
+		ir.Log2:     unary(operand0, func(s *step, d *tensor) *tensor { return d.MulScalar(1 / math.Ln2).Div(s.x()) }),
+		ir.Log1p:    unary(operand0, func(s *step, d *tensor) *tensor { return d.Div(s.x().AddScalar(1)) }),
+		ir.Sin:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.x().Cos()) }),
+		ir.Cos:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.x().Sin().Neg()) }),
+		ir.Tan:      unary(result, func(s *step, d *tensor) *tensor { return d.Mul(s.out().Square().AddScalar(1)) }),
+		ir.Tanh:     unary(result, func(s *step, d *tensor) *tensor { return d.Mul(s.out().Square().ScalarSub(1)) }),
+		ir.Sinh:     unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.x().Cosh()) }),
+		ir.Cosh:     unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.x().Sinh()) }),
+		ir.Asin:     unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.oneMinusSquare().Rsqrt()) }),
+		ir.Acos:     unary(operand0, func(s *step, d *tensor) *tensor { return d.Neg().Mul(s.oneMinusSquare().Rsqrt()) }),
 		ir.Atan:     unary(operand0, atanBack),
-		ir.Sigmoid:  unary(result, func(s *step, d *tensor) *tensor { y := s.out(); return d.Mul(s.do(y.Mul(s.do(y.ScalarSub(1))))) }),
-		ir.Erf:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.gauss(s.x(), 1).MulScalar(2 / math.SqrtPi))) }),
-		ir.Relu:     unary(result, func(s *step, d *tensor) *tensor { return millrace.WhereScalar(s.do(s.out().GtScalar(0)), d, 0) }),
+		ir.Sigmoid:  unary(result, func(s *step, d *tensor) *tensor { y := s.out(); return d.Mul(y.Mul(y.ScalarSub(1))) }),
+		ir.Erf:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.gauss(s.x(), 1).MulScalar(2 / math.SqrtPi)) }),
+		ir.Relu:     unary(result, func(s *step, d *tensor) *tensor { return millrace.WhereScalar(s.out().GtScalar(0), d, 0) }),
 		ir.Gelu:     unary(operand0, geluBack),
 		ir.GeluTanh: unary(operand0, geluTanhBack),
 		ir.Silu:     unary(operand0, siluBack),
-		ir.Softplus: unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.x().Sigmoid())) }),
+		ir.Softplus: unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.x().Sigmoid()) }),
 		ir.Cast:     {back: func(s *step) { s.give(0, s.d) }, moves: true},
 
 		ir.Sign: {none: isStep}, ir.Floor: {none: isStep}, ir.Ceil: {none: isStep}, ir.Round: {none: isStep}, ir.Trunc: {none: isStep}, ir.FloorDiv: {none: isStep},
@@ -130,7 +133,7 @@ func init() { // in init, because rules call ops whose hooks use rules
 		ir.Where:   {keeps: operand0, back: whereBack},
 		ir.Clamp:   {keeps: operand0 | operand1 | operand2, back: clampBack},
 
-		ir.Reshape: {moves: true, back: func(s *step) { s.give(0, s.do(s.d.Reshape(s.kinds[0].shape...))) }},
+		ir.Reshape: {moves: true, back: func(s *step) { s.give(0, s.d.Reshape(s.kinds[0].shape...)) }},
 		ir.Permute: {moves: true, back: permuteBack},
 		ir.Slice:   {moves: true, back: sliceBack},
 		ir.Expand:  {back: func(s *step) { s.give(0, s.d) }},
@@ -152,41 +155,65 @@ func init() { // in init, because rules call ops whose hooks use rules
 		ir.CumMin:  {keeps: operand0 | result, back: func(s *step) { cumTakenBack(s, (*tensor).Lt) }},
 		ir.Sort:    {keeps: operand0, back: sortBack},
 	}
-	composites = map[string]*rule{
-		"contraction":      {keeps: operand0 | operand1, asked: others, back: contractionBack},
-		"conv":             {keeps: operand0 | operand1, asked: others, back: convBack},
-		"convtranspose":    {keeps: operand0 | operand1, asked: others, back: convTransposeBack},
-		"windows":          {back: windowsBack},
-		"reducewindow":     {keeps: operand0, back: reduceWindowBack},
-		"avgpool":          {back: avgPoolBack},
-		"softmax":          {keeps: result, back: softmaxBack},
-		"logsoftmax":       {keeps: result, back: logSoftmaxBack},
-		"maskedsoftmax":    {keeps: result, back: softmaxBack},
-		"maskedlogsoftmax": {keeps: result, back: maskedLogSoftmaxBack},
-		"logsumexp":        {keeps: operand0 | result, back: logSumExpBack},
-		"norm2":            {keeps: operand0, back: norm2Back},
-		"between":          {back: betweenBack},
-		"std":              {keeps: operand0, back: stdBack},
-		"var":              {keeps: operand0, back: varBack},
-		"layernorm":        {keeps: operand0 | operand1, back: layerNormBack},
-		"rmsnorm":          {keeps: operand0 | operand1, back: rmsNormBack},
-		"crossentropy":     {keeps: operand0 | operand1 | result, back: crossEntropyBack},
-		"log10":            unary(operand0, func(s *step, d *tensor) *tensor { return s.do(d.MulScalar(1 / math.Ln10)).Div(s.x()) }),
-		"asinh":            unary(operand0, asinhBack),
-		"acosh":            unary(operand0, acoshBack),
-		"atanh":            unary(operand0, func(s *step, d *tensor) *tensor { return d.Div(s.oneMinusSquare()) }),
-		"to":               {moves: true, keeps: operand0, back: toBack},
-	}
+	composites = byType(
+		composite(operand0|operand1, contractionBack).asks(others),
+		composite(operand0|operand1, convBack).asks(others),
+		composite(operand0|operand1, convTransposeBack).asks(others),
+		composite(0, windowsBack),
+		composite(operand0, reduceWindowBack),
+		composite(0, avgPoolBack),
+		composite(result, func(s *step, c adhook.Softmax) { softmaxBack(s, c.Axis) }),
+		composite(result, func(s *step, c adhook.MaskedSoftmax) { softmaxBack(s, c.Axis) }),
+		composite(result, logSoftmaxBack),
+		composite(result, maskedLogSoftmaxBack),
+		composite(operand0|result, logSumExpBack),
+		composite(operand0, norm2Back),
+		composite(0, betweenBack),
+		composite(operand0, stdBack),
+		composite(operand0, varBack),
+		composite(operand0|operand1, layerNormBack),
+		composite(operand0|operand1, rmsNormBack),
+		composite(operand0|operand1|result, crossEntropyBack),
+		composite(operand0, func(s *step, _ adhook.Log10) { s.give(0, s.d.MulScalar(1/math.Ln10).Div(s.x())) }),
+		composite(operand0, func(s *step, _ adhook.Asinh) { s.give(0, asinhBack(s, s.d)) }),
+		composite(operand0, func(s *step, _ adhook.Acosh) { s.give(0, acoshBack(s, s.d)) }),
+		composite(operand0, func(s *step, _ adhook.Atanh) { s.give(0, s.d.Div(s.oneMinusSquare())) }),
+		composite(operand0, toBack).moving(),
+	)
 }
 
-// composites are the ops of package millrace that consist of other ops but have a rule of their
-// own, the usual one of a textbook. Other such ops are followed op by op.
-var composites map[string]*rule
+// composites has the rules of the ops of package millrace that consist of other ops but have a rule
+// of their own, the usual one of a textbook, by their types in package adhook. Other such ops are
+// followed op by op.
+var composites map[reflect.Type]*rule
+
+// composite is the rule of a composite of type C.
+func composite[C adhook.Composite](k keeps, back func(s *step, c C)) *rule {
+	return &rule{keeps: k, of: reflect.TypeFor[C](), back: func(s *step) { back(s, s.call.With.(C)) }}
+}
+
+func (r *rule) asks(of [3]keeps) *rule {
+	r.asked = of
+	return r
+}
+
+func (r *rule) moving() *rule {
+	r.moves = true
+	return r
+}
+
+func byType(rules ...*rule) map[reflect.Type]*rule {
+	m := make(map[reflect.Type]*rule, len(rules))
+	for _, r := range rules {
+		m[r.of] = r
+	}
+	return m
+}
 
 // others: each of two factors is kept for the derivative of the other.
 var others = [3]keeps{operand1, operand0}
 
 // unary is the rule of an op on one operand.
 func unary(k keeps, f func(s *step, d *tensor) *tensor) *rule {
-	return &rule{keeps: k, back: func(s *step) { s.give(0, s.do(f(s, s.d))) }}
+	return &rule{keeps: k, back: func(s *step) { s.give(0, f(s, s.d)) }}
 }

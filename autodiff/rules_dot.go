@@ -3,13 +3,13 @@ package autodiff
 import (
 	"slices"
 
-	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/internal/adhook"
 )
 
 // dotBack is the rule of a sum of products along axes that are removed. Both factors have the same
 // shape.
 func dotBack(s *step) {
-	wide := s.do(s.d.Reshape(keepDims(s.wideShape(), s.attr().Axes)...))
+	wide := s.d.Reshape(keepDims(s.wideShape(), s.attr().Axes)...)
 	s.each(0, func() *tensor { return wide.Mul(s.keptAt(1)) })
 	s.each(1, func() *tensor { return wide.Mul(s.keptAt(0)) })
 }
@@ -18,8 +18,7 @@ func (s *step) wideShape() []int { return s.kinds[0].shape }
 
 // contractionBack: an operand's derivative is the contraction of the result's derivative with the
 // other operand, into the operand's dims.
-func contractionBack(s *step) {
-	c := s.call.With.(follow.Contraction)
+func contractionBack(s *step, c adhook.Contraction) {
 	s.each(0, func() *tensor { return s.contract(c.Out, c.U, s.keptAt(1), c.T, 0) })
 	s.each(1, func() *tensor { return s.contract(c.Out, c.T, s.keptAt(0), c.U, 1) })
 }
@@ -27,7 +26,7 @@ func contractionBack(s *step) {
 // contract is the contraction of s.d, whose dims have the labels ld, with other (labels lo), into
 // the dims of operand i (labels li).
 func (s *step) contract(ld, lo []int, other *tensor, li []int, i int) *tensor {
-	shape, sizes, theirs := s.kinds[i].shape, follow.Shape(s.d), follow.Shape(other)
+	shape, sizes, theirs := s.kinds[i].shape, root.Shape(s.d), root.Shape(other)
 	size := func(label int) (n int, known bool) {
 		if k := slices.Index(lo, label); k >= 0 {
 			n, known = theirs[k], true
@@ -52,9 +51,9 @@ func (s *step) contract(ld, lo []int, other *tensor, li []int, i int) *tensor {
 		}
 		out, back = append(out, l), append(back, n)
 	}
-	r := s.do(follow.Contract(s.d, ld, other, lo, out).(*tensor))
-	if !slices.Equal(follow.Shape(r), back) && r.Err() == nil {
-		r = s.do(r.Reshape(back...))
+	r := root.Contract(s.d, ld, other, lo, out)
+	if !slices.Equal(root.Shape(r), back) && r.Err() == nil {
+		r = r.Reshape(back...)
 	}
 	return r
 }

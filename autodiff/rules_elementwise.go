@@ -10,7 +10,7 @@ import (
 // each gives operand i the derivative that f makes, if the operand needs one.
 func (s *step) each(i int, f func() *tensor) {
 	if s.wants[i] {
-		s.give(i, s.do(f()))
+		s.give(i, f())
 	}
 }
 
@@ -36,7 +36,7 @@ func (s *step) times(d *tensor, i int) *tensor {
 // full is operand i as a tensor; a number becomes a tensor of one element.
 func (s *step) full(i int) *tensor {
 	if s.isScalar(i) {
-		return s.do(fullLike(s.d, s.scalar(i)))
+		return fullLike(s.d, s.scalar(i))
 	}
 	return s.keptAt(i)
 }
@@ -46,98 +46,98 @@ func (s *step) neg(i int, d *tensor) *tensor {
 	if !s.wants[i] {
 		return d
 	}
-	return s.do(d.Neg())
+	return d.Neg()
 }
 
 // oneMinusSquare is 1-x² as the product (1-x)(1+x), because rounding the square near 1 would lose
 // the difference. At 1 and -1 it is +0.
 func (s *step) oneMinusSquare() *tensor {
-	return s.do(s.do(s.x().ScalarSub(1)).Mul(s.do(s.x().AddScalar(1))))
+	return s.x().ScalarSub(1).Mul(s.x().AddScalar(1))
 }
 
 // bounded is x clamped to a range outside of which the function's slope is constant. So no infinity
 // or overflow is multiplied by 0.
-func (s *step) bounded(bound float64) *tensor { return s.do(s.x().ClampScalar(-bound, bound)) }
+func (s *step) bounded(bound float64) *tensor { return s.x().ClampScalar(-bound, bound) }
 
 // byDistance splits x by size. isFar is true where |x| is so large that x²+1 rounds to x². far is x
 // there and 1 elsewhere; near is x elsewhere and 0 there. The replacements 1 and 0 do no harm in
 // derivatives of derivatives either.
 func (s *step) byDistance() (isFar, far, near *tensor) {
 	x := s.x()
-	isFar = s.do(s.do(x.Abs()).GtScalar(0x1p32))
-	return isFar, s.do(millrace.WhereScalar(isFar, x, 1)), s.do(millrace.ScalarWhere(isFar, 0, x))
+	isFar = x.Abs().GtScalar(0x1p32)
+	return isFar, millrace.WhereScalar(isFar, x, 1), millrace.ScalarWhere(isFar, 0, x)
 }
 
 // atanBack: 1/(x²+1); for large |x| 1/x/x, because the square may overflow.
 func atanBack(s *step, d *tensor) *tensor {
 	isFar, far, near := s.byDistance()
-	there := s.do(s.do(d.Div(far)).Div(far))
-	return millrace.Where(isFar, there, s.do(d.Div(s.do(s.do(near.Square()).AddScalar(1)))))
+	there := d.Div(far).Div(far)
+	return millrace.Where(isFar, there, d.Div(near.Square().AddScalar(1)))
 }
 
 // asinhBack: 1/√(x²+1); 1/|x| for large |x|.
 func asinhBack(s *step, d *tensor) *tensor {
 	isFar, far, near := s.byDistance()
-	there := s.do(s.do(far.Abs()).Recip())
-	return d.Mul(s.do(millrace.Where(isFar, there, s.do(s.do(s.do(near.Square()).AddScalar(1)).Rsqrt()))))
+	there := far.Abs().Recip()
+	return d.Mul(millrace.Where(isFar, there, near.Square().AddScalar(1).Rsqrt()))
 }
 
 // acoshBack: 1/√(x-1)/√(x+1), where no part overflows.
 func acoshBack(s *step, d *tensor) *tensor {
 	x := s.x()
-	return s.do(d.Mul(s.do(s.do(x.SubScalar(1)).Rsqrt()))).Mul(s.do(s.do(x.AddScalar(1)).Rsqrt()))
+	return d.Mul(x.SubScalar(1).Rsqrt()).Mul(x.AddScalar(1).Rsqrt())
 }
 
 // gauss is exp(-k·x²).
 func (s *step) gauss(x *tensor, k float64) *tensor {
-	return s.do(s.do(s.do(x.Square()).MulScalar(-k)).Exp())
+	return x.Square().MulScalar(-k).Exp()
 }
 
 // geluBack: Φ(x) + x·φ(x), with the distribution function Φ and the density φ of the normal
 // distribution.
 func geluBack(s *step, d *tensor) *tensor {
 	x := s.bounded(64) // φ is 0 outside
-	cdf := s.do(s.do(s.do(s.do(x.MulScalar(math.Sqrt2 / 2)).Erf()).AddScalar(1)).MulScalar(0.5))
-	pdf := s.do(s.gauss(x, 0.5).MulScalar(1 / math.Sqrt(2*math.Pi)))
-	return d.Mul(s.do(cdf.Add(s.do(x.Mul(pdf)))))
+	cdf := x.MulScalar(math.Sqrt2 / 2).Erf().AddScalar(1).MulScalar(0.5)
+	pdf := s.gauss(x, 0.5).MulScalar(1 / math.Sqrt(2*math.Pi))
+	return d.Mul(cdf.Add(x.Mul(pdf)))
 }
 
 // geluTanhBack is the derivative of x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
 func geluTanhBack(s *step, d *tensor) *tensor {
 	const a, b = 0.79788456080286535588, 0.044715 // √(2/π)
 	x := s.bounded(64)                            // |tanh| is 1 outside
-	sq := s.do(x.Square())
-	inner := s.do(s.do(x.Mul(s.do(s.do(sq.MulScalar(b)).AddScalar(1)))).MulScalar(a))
-	t := s.do(inner.Tanh())
-	slope := s.do(s.do(s.do(sq.MulScalar(3 * b)).AddScalar(1)).MulScalar(a / 2))
-	left := s.do(s.do(t.AddScalar(1)).MulScalar(0.5))
-	right := s.do(s.do(x.Mul(s.do(s.do(t.Square()).ScalarSub(1)))).Mul(slope))
-	return d.Mul(s.do(left.Add(right)))
+	sq := x.Square()
+	inner := x.Mul(sq.MulScalar(b).AddScalar(1)).MulScalar(a)
+	t := inner.Tanh()
+	slope := sq.MulScalar(3 * b).AddScalar(1).MulScalar(a / 2)
+	left := t.AddScalar(1).MulScalar(0.5)
+	right := x.Mul(t.Square().ScalarSub(1)).Mul(slope)
+	return d.Mul(left.Add(right))
 }
 
 // siluBack: s·(1 + x·(1-s)), where s is the sigmoid of x.
 func siluBack(s *step, d *tensor) *tensor {
 	x := s.bounded(1024) // the sigmoid is 0 or 1 outside
-	sg := s.do(x.Sigmoid())
-	return d.Mul(s.do(sg.Mul(s.do(s.do(x.Mul(s.do(sg.ScalarSub(1)))).AddScalar(1)))))
+	sg := x.Sigmoid()
+	return d.Mul(sg.Mul(x.Mul(sg.ScalarSub(1)).AddScalar(1)))
 }
 
 // divBack of t/u: 1/u by t, and -(t/u)/u by u.
 func divBack(s *step) {
 	q := s.d
 	if s.isScalar(1) {
-		q = s.do(s.d.DivScalar(s.scalar(1)))
+		q = s.d.DivScalar(s.scalar(1))
 	} else {
-		q = s.do(s.d.Div(s.y()))
+		q = s.d.Div(s.y())
 	}
 	s.give(0, q)
-	s.each(1, func() *tensor { return s.do(q.Neg()).Mul(s.out()) })
+	s.each(1, func() *tensor { return q.Neg().Mul(s.out()) })
 }
 
 // remBack of t mod u: 1 by t, and -floor(t/u) by u.
 func remBack(s *step) {
 	s.give(0, s.d)
-	s.each(1, func() *tensor { return s.do(s.d.Neg()).Mul(s.do(s.full(0).FloorDiv(s.y()))) })
+	s.each(1, func() *tensor { return s.d.Neg().Mul(s.full(0).FloorDiv(s.y())) })
 }
 
 // powBack of t^u. By t: u·t^(u-1); 0 where u is 0, and where u is infinite and the power is 0. By
@@ -147,23 +147,23 @@ func powBack(s *step) {
 	switch {
 	case s.isScalar(1):
 		if e := s.scalar(1); e != 0 {
-			s.each(0, func() *tensor { return s.d.Mul(s.do(s.do(s.x().PowScalar(e - 1)).MulScalar(e))) })
+			s.each(0, func() *tensor { return s.d.Mul(s.x().PowScalar(e - 1).MulScalar(e)) })
 			return
 		}
 		s.each(0, func() *tensor { return s.d.MulScalar(0) })
 	default:
 		s.each(0, func() *tensor {
 			x, e := s.full(0), s.y()
-			p := s.do(x.Pow(s.do(e.SubScalar(1))))
-			flat := s.do(s.do(e.EqScalar(0)).Or(s.do(s.do(p.EqScalar(0)).And(s.do(e.IsInf())))))
-			return s.d.Mul(s.do(millrace.ScalarWhere(flat, 0, s.do(e.Mul(p)))))
+			p := x.Pow(e.SubScalar(1))
+			flat := e.EqScalar(0).Or(p.EqScalar(0).And(e.IsInf()))
+			return s.d.Mul(millrace.ScalarWhere(flat, 0, e.Mul(p)))
 		})
 		s.each(1, func() *tensor {
 			x, e := s.full(0), s.y()
-			p := s.do(x.Pow(e))
-			flat := s.do(s.do(s.do(x.EqScalar(0)).And(s.do(e.GeScalar(0)))).Or(s.do(p.EqScalar(0))))
-			slope := s.do(p.Mul(s.do(x.Log())))
-			return s.d.Mul(s.do(millrace.ScalarWhere(flat, 0, slope)))
+			p := x.Pow(e)
+			flat := x.EqScalar(0).And(e.GeScalar(0)).Or(p.EqScalar(0))
+			slope := p.Mul(x.Log())
+			return s.d.Mul(millrace.ScalarWhere(flat, 0, slope))
 		})
 	}
 }
@@ -174,9 +174,9 @@ func chosen(s *step, loses func(t, u *tensor) *tensor, losesTo func(t *tensor, u
 	var second *tensor // true where the second operand was taken
 	switch {
 	case s.isScalar(1):
-		second = s.do(losesTo(s.x(), s.scalar(1)))
+		second = losesTo(s.x(), s.scalar(1))
 	default:
-		second = s.do(loses(s.full(0), s.y()))
+		second = loses(s.full(0), s.y())
 	}
 	s.each(0, func() *tensor { return millrace.ScalarWhere(second, 0, s.d) })
 	s.each(1, func() *tensor { return millrace.WhereScalar(second, s.d, 0) })
@@ -187,20 +187,20 @@ func chosen(s *step, loses func(t, u *tensor) *tensor, losesTo func(t *tensor, u
 // there is no derivative, and at infinity it gives 0.
 func atan2Back(s *step) {
 	t, u := s.full(0), s.full(1)
-	flat := s.do(s.do(t.Abs()).Le(s.do(u.Abs())))
-	small, large := s.do(millrace.Where(flat, t, u)), s.do(millrace.Where(flat, u, t))
-	none := s.do(s.do(large.EqScalar(0)).Or(s.do(large.IsInf())))
-	small, large = s.do(millrace.ScalarWhere(none, 0, small)), s.do(millrace.ScalarWhere(none, 1, large))
-	r := s.do(small.Div(large))
-	q := s.do(s.do(s.d.Div(s.do(s.do(r.Square()).AddScalar(1)))).Div(large))
-	q = s.do(millrace.ScalarWhere(none, 0, q))
-	less := s.do(q.Mul(r))
+	flat := t.Abs().Le(u.Abs())
+	small, large := millrace.Where(flat, t, u), millrace.Where(flat, u, t)
+	none := large.EqScalar(0).Or(large.IsInf())
+	small, large = millrace.ScalarWhere(none, 0, small), millrace.ScalarWhere(none, 1, large)
+	r := small.Div(large)
+	q := s.d.Div(r.Square().AddScalar(1)).Div(large)
+	q = millrace.ScalarWhere(none, 0, q)
+	less := q.Mul(r)
 	s.each(0, func() *tensor { return millrace.Where(flat, q, less) })
-	s.each(1, func() *tensor { return s.do(millrace.Where(flat, less, q)).Neg() })
+	s.each(1, func() *tensor { return millrace.Where(flat, less, q).Neg() })
 }
 
 func whereBack(s *step) {
-	mask := s.kept[0]
+	mask := s.asKept(0)
 	s.each(1, func() *tensor { return millrace.WhereScalar(mask, s.d, 0) })
 	s.each(2, func() *tensor { return millrace.ScalarWhere(mask, 0, s.d) })
 }
@@ -209,8 +209,8 @@ func whereBack(s *step) {
 // equal to, of equal ones to the first.
 func clampBack(s *step) {
 	below, above := s.beyond()
-	s.each(0, func() *tensor { return millrace.ScalarWhere(s.do(below.Or(above)), 0, s.d) })
-	s.each(1, func() *tensor { return millrace.WhereScalar(s.do(below.And(s.do(above.Not()))), s.d, 0) })
+	s.each(0, func() *tensor { return millrace.ScalarWhere(below.Or(above), 0, s.d) })
+	s.each(1, func() *tensor { return millrace.WhereScalar(below.And(above.Not()), s.d, 0) })
 	s.each(2, func() *tensor { return millrace.WhereScalar(above, s.d, 0) })
 }
 
@@ -218,7 +218,7 @@ func clampBack(s *step) {
 // the upper bound.
 func (s *step) beyond() (below, above *tensor) {
 	lo, hi := s.full(1), s.full(2)
-	below = s.do(s.x().Lt(lo))
-	above = s.do(s.do(s.x().Maximum(lo)).Gt(hi))
+	below = s.x().Lt(lo)
+	above = s.x().Maximum(lo).Gt(hi)
 	return below, above
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/internal/adhook"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -14,17 +14,17 @@ func permuteBack(s *step) {
 	for i, a := range axes {
 		back[a] = i
 	}
-	s.give(0, s.do(s.d.Permute(back...)))
+	s.give(0, s.d.Permute(back...))
 }
 
 // toBack brings a derivative back to the operand's device. If both are on one device it is not
 // copied: streams of a device can use each other's tensors.
-func toBack(s *step) {
-	if follow.OneDevice(s.kept[0], s.d) {
+func toBack(s *step, _ adhook.To) {
+	if root.OneDevice(s.kept[0], s.d) {
 		s.give(0, s.d)
 		return
 	}
-	s.give(0, s.do(s.d.To(s.kept[0].Stream())))
+	s.give(0, s.d.To(s.kept[0].Stream()))
 }
 
 // regions are the ranges of a part that has the given start, step and number of elements along each
@@ -71,7 +71,7 @@ func (s *step) turn(d *tensor, axes []int) *tensor {
 	if len(axes) == 0 {
 		return d
 	}
-	return s.do(d.Flip(axes...))
+	return d.Flip(axes...)
 }
 
 // sliceBack: the derivative is that of the result in the slice, and 0 elsewhere.
@@ -95,8 +95,8 @@ func padBack(s *step) {
 	start, steps := s.attr().Start, s.attr().Step
 	s.each(0, func() *tensor { return s.d.Slice(regions(start, steps, in)...) })
 	s.each(1, func() *tensor { // the padding, if it is a tensor of one number
-		all := s.do(s.d.Sum())
-		return all.Sub(s.do(s.do(s.d.Slice(regions(start, steps, in)...)).Sum()))
+		all := s.d.Sum()
+		return all.Sub(s.d.Slice(regions(start, steps, in)...).Sum())
 	})
 }
 
@@ -118,7 +118,7 @@ func assignBack(s *step) {
 	start, steps, turned := s.forwards(s.kinds[1].shape)
 	rs := regions(start, steps, s.kinds[1].shape)
 	s.each(0, func() *tensor { return s.d.AssignScalar(0, rs...) })
-	s.each(1, func() *tensor { return s.turn(s.do(s.d.Slice(rs...)), turned) })
+	s.each(1, func() *tensor { return s.turn(s.d.Slice(rs...), turned) })
 }
 
 // gatherBack adds each derivative to the element that was read. The operand may be repeated along
@@ -133,13 +133,13 @@ func gatherBack(s *step) {
 		}
 	}
 	s.each(0, func() *tensor {
-		d, index, to, shape := s.d, s.kept[1], axis, in
+		d, index, to, shape := s.d, s.asKept(1), axis, in
 		if len(repeated) > 0 {
 			all := index.Shape()
 			for _, i := range repeated {
 				all[i] = out[i]
 			}
-			d, index = s.merged(d, repeated, axis), s.merged(s.do(index.Expand(all...)), repeated, axis)
+			d, index = s.merged(d, repeated, axis), s.merged(index.Expand(all...), repeated, axis)
 			to, shape = 0, nil
 			for i, n := range in {
 				if slices.Contains(repeated, i) {
@@ -151,7 +151,7 @@ func gatherBack(s *step) {
 				shape = append(shape, n)
 			}
 		}
-		sum := s.do(s.do(zerosLike(d, shape)).ScatterAdd(index, d, to, s.attr().Mode))
+		sum := zerosLike(d, shape).ScatterAdd(index, d, to, s.attr().Mode)
 		return sum.Reshape(in...)
 	})
 }
@@ -171,7 +171,7 @@ func (s *step) merged(t *tensor, dims []int, axis int) *tensor {
 		}
 		order, shape = append(order, i), append(shape, n)
 	}
-	return s.do(s.do(t.Permute(order...)).Reshape(shape...))
+	return t.Permute(order...).Reshape(shape...)
 }
 
 // scatterKeeps: if updates are added or written, their indices are enough.
@@ -187,15 +187,15 @@ func scatterKeeps(a *ir.Attr) keeps {
 
 func scatterBack(s *step) {
 	axis, mode, shape := s.attr().Axes[0], s.attr().Mode, s.kinds[2].shape
-	index := s.kept[1]
+	index := s.asKept(1)
 	// back reads, for each update, t's element at the update's place; for dropped updates it is 0.
-	back := func(t *tensor) *tensor { return s.do(t.TakeAlong(index, axis, mode)) }
+	back := func(t *tensor) *tensor { return t.TakeAlong(index, axis, mode) }
 	// places numbers the updates along the axis, in the order in which they are combined.
 	places := func() *tensor {
 		wide := slices.Repeat([]int{1}, len(shape))
 		wide[axis] = shape[axis]
-		line := s.do(millrace.ArangeOn(s.d.Stream(), millrace.Int32, 0, float64(shape[axis]), 1))
-		return s.do(s.do(line.Reshape(wide...)).Expand(shape...))
+		line := millrace.ArangeOn(root.Beside(s.d), millrace.Int32, 0, float64(shape[axis]), 1)
+		return line.Reshape(wide...).Expand(shape...)
 	}
 	switch s.attr().Combine {
 	case millrace.CombineAdd:
@@ -203,36 +203,36 @@ func scatterBack(s *step) {
 		s.each(2, func() *tensor { return back(s.d) })
 	case millrace.CombineMul:
 		s.each(0, func() *tensor {
-			ones := s.do(fullLike(s.d, 1, s.kinds[0].shape...))
-			return s.d.Mul(s.do(ones.ScatterMul(index, s.z(), axis, mode)))
+			ones := fullLike(s.d, 1, s.kinds[0].shape...)
+			return s.d.Mul(ones.ScatterMul(index, s.z(), axis, mode))
 		})
 		if s.wants[2] {
 			s.refused = "what is multiplied in has no rule, only what it is multiplied into"
 		}
 	case millrace.CombineSet: // the last update of a place is the result
 		s.each(0, func() *tensor {
-			return s.d.ScatterSet(index, s.do(zerosLike(s.d, shape)), axis, mode)
+			return s.d.ScatterSet(index, zerosLike(s.d, shape), axis, mode)
 		})
 		s.each(2, func() *tensor {
-			none := s.do(millrace.FullOn(s.d.Stream(), millrace.Int32, -1, s.kinds[0].shape...))
+			none := millrace.FullOn(root.Beside(s.d), millrace.Int32, -1, s.kinds[0].shape...)
 			p := places()
-			last := s.do(none.ScatterMax(index, p, axis, mode))
-			return millrace.WhereScalar(s.do(back(last).Eq(p)), back(s.d), 0)
+			last := none.ScatterMax(index, p, axis, mode)
+			return millrace.WhereScalar(back(last).Eq(p), back(s.d), 0)
 		})
 	case millrace.CombineMax, millrace.CombineMin: // the operand, else the first of several equal updates
 		out := s.out()
-		kept := s.do(s.x().Eq(out))
+		kept := s.x().Eq(out)
 		s.each(0, func() *tensor { return millrace.WhereScalar(kept, s.d, 0) })
 		s.each(2, func() *tensor {
 			n := shape[axis]
 			p := places()
-			is := s.do(s.z().Eq(back(out)))
-			marked := s.do(millrace.WhereScalar(is, p, float64(n)))
-			none := s.do(millrace.FullOn(s.d.Stream(), millrace.Int32, float64(n), s.kinds[0].shape...))
-			first := s.do(none.ScatterMin(index, marked, axis, mode))
-			won := s.do(is.And(s.do(back(first).Eq(p))))
-			free := s.do(back(s.do(kept.Cast(millrace.Int32))).EqScalar(0))
-			return millrace.WhereScalar(s.do(won.And(free)), back(s.d), 0)
+			is := s.z().Eq(back(out))
+			marked := millrace.WhereScalar(is, p, float64(n))
+			none := millrace.FullOn(root.Beside(s.d), millrace.Int32, float64(n), s.kinds[0].shape...)
+			first := none.ScatterMin(index, marked, axis, mode)
+			won := is.And(back(first).Eq(p))
+			free := back(kept.Cast(millrace.Int32)).EqScalar(0)
+			return millrace.WhereScalar(won.And(free), back(s.d), 0)
 		})
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/internal/adhook"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -15,12 +15,12 @@ func (s *step) over(t *tensor) *tensor {
 	if slices.Equal(t.Shape(), want) {
 		return t
 	}
-	return s.do(t.Reshape(want...))
+	return t.Reshape(want...)
 }
 
 // spread repeats a reduction's derivative over the reduced elements.
 func (s *step) spread(d *tensor) *tensor {
-	return s.do(s.over(d).Expand(s.kinds[0].shape...))
+	return s.over(d).Expand(s.kinds[0].shape...)
 }
 
 // alongLast applies f to t with the axes merged into one last axis, and restores the shape of f's
@@ -38,18 +38,18 @@ func (s *step) alongLast(t *tensor, axes []int, f func(t *tensor) *tensor) *tens
 		order = append(order, a)
 		row *= shape[a]
 	}
-	there, back := s.do(t.Permute(order...)), make([]int, len(order))
+	there, back := t.Permute(order...), make([]int, len(order))
 	for i, a := range order {
 		back[a] = i
 	}
-	r := f(s.do(there.Reshape(append(outer, row)...)))
-	return s.do(s.do(r.Reshape(there.Shape()...)).Permute(back...))
+	r := f(there.Reshape(append(outer, row)...))
+	return r.Reshape(there.Shape()...).Permute(back...)
 }
 
 // prodBack: the derivative by an element is the product of all others: of those before it times
 // those after it. It does not divide, so zeros are harmless.
 func prodBack(s *step) {
-	s.give(0, s.do(s.spread(s.d).Mul(s.alongLast(s.x(), s.attr().Axes, s.products))))
+	s.give(0, s.spread(s.d).Mul(s.alongLast(s.x(), s.attr().Axes, s.products)))
 }
 
 // products are, for each element, the products of all other elements in its row.
@@ -57,8 +57,8 @@ func (s *step) products(x *tensor) *tensor {
 	if x.Len() == 0 {
 		return x
 	}
-	behind := s.do(s.before(s.do(x.Flip(-1))).Flip(-1))
-	return s.do(s.before(x).Mul(behind))
+	behind := s.before(x.Flip(-1)).Flip(-1)
+	return s.before(x).Mul(behind)
 }
 
 // before is, for each element, the product of the elements before it in its row.
@@ -67,8 +67,8 @@ func (s *step) before(x *tensor) *tensor {
 	n := x.Dim(last)
 	head := make([]millrace.Range, last+1)
 	head[last] = millrace.R(0, n-1)
-	one := s.do(fullLike(x, 1, keepDims(x.Shape(), []int{last})...))
-	return s.do(millrace.Concat(last, one, s.do(s.do(x.CumProd(last)).Slice(head...))))
+	one := fullLike(x, 1, keepDims(x.Shape(), []int{last})...)
+	return millrace.Concat(last, one, x.CumProd(last).Slice(head...))
 }
 
 // takenBack gives the derivative to the first element that is the maximum or minimum.
@@ -78,9 +78,9 @@ func takenBack(s *step, find func(t *tensor, dt millrace.DType, axes ...int) *te
 		s.give(0, s.d)
 		return
 	}
-	at := s.over(s.do(find(s.x(), position(s.kinds[0].shape), axes...)))
-	hit := s.do(s.places(s.kinds[0].shape, axes).Eq(at))
-	s.give(0, s.do(millrace.WhereScalar(hit, s.over(s.d), 0)))
+	at := s.over(find(s.x(), position(s.kinds[0].shape), axes...))
+	hit := s.places(s.kinds[0].shape, axes).Eq(at)
+	s.give(0, millrace.WhereScalar(hit, s.over(s.d), 0))
 }
 
 // position is the dtype of positions in a tensor of a shape. Some devices have no Int64.
@@ -98,13 +98,13 @@ func (s *step) places(shape, axes []int) *tensor {
 		wide[a] = shape[a]
 		n *= shape[a]
 	}
-	return s.do(s.do(millrace.ArangeOn(s.d.Stream(), position(shape), 0, float64(n), 1)).Reshape(wide...))
+	return millrace.ArangeOn(root.Beside(s.d), position(shape), 0, float64(n), 1).Reshape(wide...)
 }
 
 // cumFromEnd is, for each element, the sum of it and all elements after it.
 func (s *step) cumFromEnd(t *tensor) *tensor {
 	axis := s.attr().Axes[0]
-	return s.do(s.do(s.do(t.Flip(axis)).CumSum(axis)).Flip(axis))
+	return t.Flip(axis).CumSum(axis).Flip(axis)
 }
 
 // cumProdBack: before a row's first zero it is Σ d·out, over the element and those after it,
@@ -116,14 +116,14 @@ func cumProdBack(s *step) {
 		return
 	}
 	axis, x := s.attr().Axes[0], s.x()
-	zero := s.do(x.EqScalar(0))
-	seen := s.do(s.do(zero.Cast(millrace.Int32)).CumSum(axis))
-	first := s.do(zero.And(s.do(seen.EqScalar(1))))
-	filled := s.do(millrace.ScalarWhere(first, 1, x))
-	at := s.cumFromEnd(s.do(s.d.Mul(s.do(filled.CumProd(axis)))))
-	before := s.do(s.cumFromEnd(s.do(s.d.Mul(s.out()))).Div(filled))
-	rest := s.do(millrace.WhereScalar(s.do(seen.EqScalar(0)), before, 0))
-	s.give(0, s.do(millrace.Where(first, at, rest)))
+	zero := x.EqScalar(0)
+	seen := zero.Cast(millrace.Int32).CumSum(axis)
+	first := zero.And(seen.EqScalar(1))
+	filled := millrace.ScalarWhere(first, 1, x)
+	at := s.cumFromEnd(s.d.Mul(filled.CumProd(axis)))
+	before := s.cumFromEnd(s.d.Mul(s.out())).Div(filled)
+	rest := millrace.WhereScalar(seen.EqScalar(0), before, 0)
+	s.give(0, millrace.Where(first, at, rest))
 }
 
 // cumTakenBack gives each derivative to the element that was the maximum so far: the last one that
@@ -137,16 +137,16 @@ func cumTakenBack(s *step, beyond func(t, u *tensor) *tensor) {
 	}
 	head, tail := make([]millrace.Range, axis+1), make([]millrace.Range, axis+1)
 	head[axis], tail[axis] = millrace.R(0, n-1), millrace.R(1, n)
-	was, is := s.do(y.Slice(head...)), s.do(x.Slice(tail...))
-	more := s.do(beyond(is, was))
-	nan := s.do(s.do(is.IsNaN()).And(s.do(s.do(was.IsNaN()).Not())))
+	was, is := y.Slice(head...), x.Slice(tail...)
+	more := beyond(is, was)
+	nan := is.IsNaN().And(was.IsNaN().Not())
 	wide := slices.Repeat([]int{1}, len(shape))
 	wide[axis] = n - 1
-	place := s.do(s.do(millrace.ArangeOn(s.d.Stream(), position(shape), 1, float64(n), 1)).Reshape(wide...))
-	marked := s.do(millrace.WhereScalar(s.do(more.Or(nan)), place, 0))
-	start := s.do(millrace.ZerosOn(s.d.Stream(), position(shape), keepDims(shape, []int{axis})...))
-	at := s.do(s.do(millrace.Concat(axis, start, marked)).CumMax(axis))
-	s.give(0, s.do(s.do(zerosLike(s.d, shape)).ScatterAdd(at, s.d, axis)))
+	place := millrace.ArangeOn(root.Beside(s.d), position(shape), 1, float64(n), 1).Reshape(wide...)
+	marked := millrace.WhereScalar(more.Or(nan), place, 0)
+	start := millrace.ZerosOn(root.Beside(s.d), position(shape), keepDims(shape, []int{axis})...)
+	at := millrace.Concat(axis, start, marked).CumMax(axis)
+	s.give(0, zerosLike(s.d, shape).ScatterAdd(at, s.d, axis))
 }
 
 // cumProdFollowed is cumProdBack for derivatives that are followed. At zeros cumProdBack goes
@@ -162,23 +162,23 @@ func cumProdFollowed(s *step) {
 	}
 	order := allAxes(len(shape))
 	order[axis], order[last] = last, axis
-	rows := func(t *tensor) *tensor { return s.do(s.do(t.Permute(order...)).Reshape(-1, n)) }
+	rows := func(t *tensor) *tensor { return t.Permute(order...).Reshape(-1, n) }
 	x, d := rows(s.x()), rows(s.d)
-	line := s.do(millrace.ArangeOn(s.d.Stream(), millrace.Int32, 0, float64(n), 1))
-	of := s.do(line.Unsqueeze(1)) // the element by which to differentiate; the products are along line
-	factors := s.do(millrace.WhereScalar(s.do(line.Gt(of)), s.do(x.Unsqueeze(1)), 1))
-	slopes := s.do(millrace.WhereScalar(s.do(line.Ge(of)), s.do(factors.CumProd(2)), 0))
-	behind := s.do(s.do(slopes.Mul(s.do(d.Unsqueeze(1)))).Sum(2))
-	r := s.do(s.before(x).Mul(behind))
+	line := millrace.ArangeOn(root.Beside(s.d), millrace.Int32, 0, float64(n), 1)
+	of := line.Unsqueeze(1) // the element by which to differentiate; the products are along line
+	factors := millrace.WhereScalar(line.Gt(of), x.Unsqueeze(1), 1)
+	slopes := millrace.WhereScalar(line.Ge(of), factors.CumProd(2), 0)
+	behind := slopes.Mul(d.Unsqueeze(1)).Sum(2)
+	r := s.before(x).Mul(behind)
 	shape = slices.Clone(shape)
 	shape[axis], shape[last] = shape[last], n
-	s.give(0, s.do(s.do(r.Reshape(shape...)).Permute(order...)))
+	s.give(0, r.Reshape(shape...).Permute(order...))
 }
 
 func sortBack(s *step) {
 	axis := s.attr().Axes[0]
-	order := s.do(s.x().ArgSortAs(position(s.kinds[0].shape), axis, s.attr().Descending))
-	s.give(0, s.do(s.do(zerosLike(s.d, s.kinds[0].shape)).ScatterSet(order, s.d, axis)))
+	order := s.x().ArgSortAs(position(s.kinds[0].shape), axis, s.attr().Descending)
+	s.give(0, zerosLike(s.d, s.kinds[0].shape).ScatterSet(order, s.d, axis))
 }
 
 // rowAxes are the axes of a row composite as sorted numbers from 0; none stands for an empty list.
@@ -195,27 +195,27 @@ func (s *step) rowAxes(list []int, none []int) []int {
 	return axes
 }
 
-func (s *step) axis() []int { return s.rowAxes([]int{s.call.With.(int)}, nil) }
+func (s *step) axis(a int) []int { return s.rowAxes([]int{a}, nil) }
 
 // softmaxBack: y·(d - Σ d·y).
-func softmaxBack(s *step) {
-	y, axes := s.out(), s.axis()
-	dot := s.do(s.do(s.d.Mul(y)).SumKeep(axes...))
-	s.give(0, s.do(y.Mul(s.do(s.d.Sub(dot)))))
+func softmaxBack(s *step, axis int) {
+	y, axes := s.out(), s.axis(axis)
+	dot := s.d.Mul(y).SumKeep(axes...)
+	s.give(0, y.Mul(s.d.Sub(dot)))
 }
 
 // logSoftmaxBack: d - exp(y)·Σ d.
-func logSoftmaxBack(s *step) {
-	sum := s.do(s.d.SumKeep(s.axis()...))
-	s.give(0, s.do(s.d.Sub(s.do(s.do(s.out().Exp()).Mul(sum)))))
+func logSoftmaxBack(s *step, c adhook.LogSoftmax) {
+	sum := s.d.SumKeep(s.axis(c.Axis)...)
+	s.give(0, s.d.Sub(s.out().Exp().Mul(sum)))
 }
 
 // maskedLogSoftmaxBack is logSoftmaxBack over the elements that the mask does not hide.
-func maskedLogSoftmaxBack(s *step) {
+func maskedLogSoftmaxBack(s *step, c adhook.MaskedLogSoftmax) {
 	y := s.out()
-	d := s.do(millrace.ScalarWhere(s.do(y.EqScalar(math.Inf(-1))), 0, s.d))
-	sum := s.do(d.SumKeep(s.axis()...))
-	s.give(0, s.do(d.Sub(s.do(s.do(y.Exp()).Mul(sum)))))
+	d := millrace.ScalarWhere(y.EqScalar(math.Inf(-1)), 0, s.d)
+	sum := d.SumKeep(s.axis(c.Axis)...)
+	s.give(0, d.Sub(y.Exp().Mul(sum)))
 }
 
 func allAxes(rank int) []int {
@@ -227,19 +227,19 @@ func allAxes(rank int) []int {
 }
 
 // logSumExpBack: exp(x - y), which is the softmax; 0 if all of a row is -Inf.
-func logSumExpBack(s *step) {
-	axes := s.rowAxes(s.call.With.(follow.Norm).List, allAxes(len(s.kinds[0].shape)))
+func logSumExpBack(s *step, c adhook.LogSumExp) {
+	axes := s.rowAxes(c.Axes, allAxes(len(s.kinds[0].shape)))
 	shape := keepDims(s.kinds[0].shape, axes)
-	y, d := s.do(s.out().Reshape(shape...)), s.do(s.d.Reshape(shape...))
-	shift := s.do(millrace.ScalarWhere(s.do(y.EqScalar(math.Inf(-1))), 0, y))
-	s.give(0, s.do(d.Mul(s.do(s.do(s.x().Sub(shift)).Exp()))))
+	y, d := s.out().Reshape(shape...), s.d.Reshape(shape...)
+	shift := millrace.ScalarWhere(y.EqScalar(math.Inf(-1)), 0, y)
+	s.give(0, d.Mul(s.x().Sub(shift).Exp()))
 }
 
 // norm2Back: x/|x|; 0 where |x| is 0.
-func norm2Back(s *step) {
-	axes := s.rowAxes(s.call.With.(follow.Norm).List, allAxes(len(s.kinds[0].shape)))
-	d := s.do(s.d.Reshape(keepDims(s.kinds[0].shape, axes)...))
-	s.give(0, s.do(d.Mul(s.direction(s.x(), axes))))
+func norm2Back(s *step, c adhook.Norm2) {
+	axes := s.rowAxes(c.Axes, allAxes(len(s.kinds[0].shape)))
+	d := s.d.Reshape(keepDims(s.kinds[0].shape, axes)...)
+	s.give(0, d.Mul(s.direction(s.x(), axes)))
 }
 
 // direction is x/|x| for each row, 0 for rows of zeros. It divides by the largest element first, so
@@ -248,14 +248,14 @@ func (s *step) direction(x *tensor, axes []int) *tensor {
 	if x.Len() == 0 {
 		return x
 	}
-	x = s.do(x.ClampScalar(-largest(x), largest(x)))
-	most := s.do(s.do(x.Abs()).MaxKeep(axes...))
-	most = s.do(millrace.ScalarWhere(s.do(most.EqScalar(0)), 1, most))
-	most = s.do(follow.Plain(most).(*tensor)) // any divisor gives the same result, so it has no derivative
-	part := s.do(x.Div(most))
-	length := s.do(s.do(s.do(part.Square()).SumKeep(axes...)).Sqrt())
-	length = s.do(millrace.ScalarWhere(s.do(length.EqScalar(0)), 1, length))
-	return s.do(part.Div(length))
+	x = x.ClampScalar(-largest(x), largest(x))
+	most := x.Abs().MaxKeep(axes...)
+	most = millrace.ScalarWhere(most.EqScalar(0), 1, most)
+	most = s.plain(most) // any divisor gives the same result, so it has no derivative
+	part := x.Div(most)
+	length := part.Square().SumKeep(axes...).Sqrt()
+	length = millrace.ScalarWhere(length.EqScalar(0), 1, length)
+	return part.Div(length)
 }
 
 // largest is the largest finite number in which t is computed: floats of 16 bits are computed in
@@ -271,36 +271,35 @@ func largest(t *tensor) float64 {
 // derivative with the axes kept (d), the axes, and the number of elements of a row minus ddof (n).
 // The mean is subtracted twice: otherwise its rounding error would remain in c and give it a
 // direction.
-func (s *step) deviations() (c, d *tensor, axes []int, n float64) {
-	norm, in := s.call.With.(follow.Norm), s.kinds[0].shape
-	axes, n = s.rowAxes(norm.List, allAxes(len(in))), 1
+func (s *step) deviations(along []int, ddof int) (c, d *tensor, axes []int, n float64) {
+	in := s.kinds[0].shape
+	axes, n = s.rowAxes(along, allAxes(len(in))), 1
 	for _, a := range axes {
 		n *= float64(in[a])
 	}
 	c = s.x()
 	for range 2 {
-		c = s.do(c.Sub(s.do(c.MeanKeep(axes...))))
+		c = c.Sub(c.MeanKeep(axes...))
 	}
-	return c, s.do(s.d.Reshape(keepDims(in, axes)...)), axes, max(0, n-float64(norm.Ddof))
+	return c, s.d.Reshape(keepDims(in, axes)...), axes, max(0, n-float64(ddof))
 }
 
 // stdBack: c/|c|/√(n-ddof), where c is the elements minus their mean; 0 if all are equal.
-func stdBack(s *step) {
-	c, d, axes, n := s.deviations()
-	s.give(0, s.do(s.do(d.MulScalar(1/math.Sqrt(n))).Mul(s.direction(c, axes))))
+func stdBack(s *step, with adhook.Std) {
+	c, d, axes, n := s.deviations(with.Axes, with.Ddof)
+	s.give(0, d.MulScalar(1/math.Sqrt(n)).Mul(s.direction(c, axes)))
 }
 
 // varBack: 2·c/(n-ddof), where c is the elements minus their mean.
-func varBack(s *step) {
-	c, d, _, n := s.deviations()
-	s.give(0, s.do(s.do(d.MulScalar(2/n)).Mul(c)))
+func varBack(s *step, with adhook.Var) {
+	c, d, _, n := s.deviations(with.Axes, with.Ddof)
+	s.give(0, d.MulScalar(2/n).Mul(c))
 }
 
 // betweenBack is the rule of a weighted mean. The bounds on its rounded value are ignored.
-func betweenBack(s *step) {
-	share := s.call.With.(float64)
-	s.each(0, func() *tensor { return s.d.MulScalar(1 - share) })
-	s.each(1, func() *tensor { return s.d.MulScalar(share) })
+func betweenBack(s *step, c adhook.Between) {
+	s.each(0, func() *tensor { return s.d.MulScalar(1 - c.Share) })
+	s.each(1, func() *tensor { return s.d.MulScalar(c.Share) })
 }
 
 func lastAxis(rank int) []int {
@@ -314,13 +313,12 @@ func lastAxis(rank int) []int {
 // 1/√(var+eps) and e = d·weight. By the weight it is d·n, by the bias d. The rule computes the
 // rows' statistics again: keeping those of the forward pass would save neither a kernel nor a byte
 // (docs/lab/2026-11-25-row-statistics.md), and second derivatives need to go through them.
-func layerNormBack(s *step) {
-	norm := s.call.With.(follow.Norm)
-	axes := s.rowAxes(norm.List, lastAxis(len(s.kinds[0].shape)))
+func layerNormBack(s *step, norm adhook.LayerNorm) {
+	axes := s.rowAxes(norm.Axes, lastAxis(len(s.kinds[0].shape)))
 	x := s.x()
-	c := s.do(x.Sub(s.do(x.MeanKeep(axes...))))
-	r := s.do(s.do(s.do(s.do(c.Square()).MeanKeep(axes...)).AddScalar(norm.Eps)).Rsqrt())
-	n := s.do(c.Mul(r))
+	c := x.Sub(x.MeanKeep(axes...))
+	r := c.Square().MeanKeep(axes...).AddScalar(norm.Eps).Rsqrt()
+	n := c.Mul(r)
 	s.normBack(axes, n, r, true)
 	if !s.isScalar(2) {
 		s.give(2, s.d)
@@ -328,12 +326,11 @@ func layerNormBack(s *step) {
 }
 
 // rmsNormBack is layerNormBack without the mean.
-func rmsNormBack(s *step) {
-	norm := s.call.With.(follow.Norm)
-	axes := s.rowAxes(norm.List, lastAxis(len(s.kinds[0].shape)))
+func rmsNormBack(s *step, norm adhook.RMSNorm) {
+	axes := s.rowAxes(norm.Axes, lastAxis(len(s.kinds[0].shape)))
 	x := s.x()
-	r := s.do(s.do(s.do(s.do(x.Square()).MeanKeep(axes...)).AddScalar(norm.Eps)).Rsqrt())
-	s.normBack(axes, s.do(x.Mul(r)), r, false)
+	r := x.Square().MeanKeep(axes...).AddScalar(norm.Eps).Rsqrt()
+	s.normBack(axes, x.Mul(r), r, false)
 }
 
 func (s *step) normBack(axes []int, n, r *tensor, centred bool) {
@@ -341,27 +338,27 @@ func (s *step) normBack(axes []int, n, r *tensor, centred bool) {
 	if !s.isScalar(1) {
 		s.each(1, func() *tensor { return s.d.Mul(n) })
 		if s.wants[0] {
-			e = s.do(e.Mul(s.y()))
+			e = e.Mul(s.y())
 		}
 	}
 	s.each(0, func() *tensor {
-		inner := s.do(n.Mul(s.do(s.do(e.Mul(n)).MeanKeep(axes...))))
+		inner := n.Mul(e.Mul(n).MeanKeep(axes...))
 		if centred {
-			inner = s.do(inner.Add(s.do(e.MeanKeep(axes...))))
+			inner = inner.Add(e.MeanKeep(axes...))
 		}
-		return r.Mul(s.do(e.Sub(inner)))
+		return r.Mul(e.Sub(inner))
 	})
 }
 
 // crossEntropyBack: the softmax of the logits, minus 1 at the target. There the softmax is computed
 // as exp(-y) from the result y, which carries the error of a target out of range.
-func crossEntropyBack(s *step) {
-	x, targets := s.x(), s.kept[1]
+func crossEntropyBack(s *step, _ adhook.CrossEntropy) {
+	x, targets := s.x(), s.asKept(1)
 	last := len(s.kinds[0].shape) - 1
-	p := s.do(x.Softmax(last))
-	line := s.do(millrace.ArangeOn(s.d.Stream(), targets.DType(), 0, float64(s.kinds[0].shape[last]), 1))
-	hit := s.do(s.do(targets.Unsqueeze(-1)).Eq(line))
-	own := s.do(s.do(s.do(s.out().Neg()).Expm1()).Unsqueeze(-1))
-	q := s.do(millrace.Where(hit, own, p))
-	s.give(0, s.do(q.Mul(s.do(s.d.Unsqueeze(-1)))))
+	p := x.Softmax(last)
+	line := millrace.ArangeOn(root.Beside(s.d), targets.DType(), 0, float64(s.kinds[0].shape[last]), 1)
+	hit := targets.Unsqueeze(-1).Eq(line)
+	own := s.out().Neg().Expm1().Unsqueeze(-1)
+	q := millrace.Where(hit, own, p)
+	s.give(0, q.Mul(s.d.Unsqueeze(-1)))
 }

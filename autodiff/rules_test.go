@@ -6,11 +6,11 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
-	"github.com/millrace-go/millrace/internal/gradcases"
+	"github.com/millrace-go/millrace/internal/testing/optable"
 )
 
 func TestRules(t *testing.T) {
-	for _, c := range gradcases.Cases {
+	for _, c := range optable.Grads() {
 		t.Run(c.Name, func(t *testing.T) { check(t, c.F, c.Ops...) })
 	}
 }

@@ -3,30 +3,24 @@ package autodiff
 import (
 	"fmt"
 
-	"github.com/millrace-go/millrace/internal/follow"
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/adhook"
+	"github.com/millrace-go/millrace/internal/operror"
 )
 
-func init() {
-	follow.Count = recorded.Load
-	follow.Seal = seal
-	follow.Sealed = func(n any) bool { return asLink(n).sealed() }
-}
-
-// seal ends the following of a Recording's function. The values that its nodes keep belong to a
+// Seal ends the following of a Recording's function. The values that its nodes keep belong to a
 // scope that is about to end, and later runs follow nothing. Each result that the function computed
 // gets a new node: it leads where the old node led, and gives an error when a gradient comes to it.
 // Other results keep their nodes.
-func seal(after uint64, ts []any) (nodes []any, made []bool) {
+func (*node) Seal(after uint64, ts []*tensor) (nodes []mark, made []bool) {
 	by := operror.TrailHere()
-	nodes, made = make([]any, len(ts)), make([]bool, len(ts))
+	nodes, made = make([]mark, len(ts)), make([]bool, len(ts))
 	var all []*node
 	for i, t := range ts {
-		l := linkOf(t.(*tensor))
+		l := linkOf(t)
 		if l.node == nil {
 			continue
 		}
-		if nodes[i] = follow.Node(t); l.outside(after) {
+		if nodes[i] = root.Node(t); l.outside(after) {
 			continue
 		}
 		edges, inner := behind([]link{l}, after)
@@ -35,7 +29,7 @@ func seal(after uint64, ts []any) (nodes []any, made []bool) {
 			n.group.lost = n.group.lost || x.givenUp()
 		}
 		all = append(all, inner...)
-		n.seq = recorded.Add(1)
+		n.seq = adhook.Count.Add(1)
 		nodes[i], made[i] = n, true
 	}
 	severed(all, &by)
@@ -43,9 +37,9 @@ func seal(after uint64, ts []any) (nodes []any, made []bool) {
 }
 
 func noWay(_ *walk, n *node, _ []*tensor) error {
-	return fmt.Errorf("%w: the loss depends on a watched tensor by way of the Recording that ran first at %s, which is not differentiated: "+
+	return fmt.Errorf("%w: the loss depends on a watched tensor through the Recording that ran first at %s, which is not differentiated: "+
 		"take gradients in its function, or Detach its result", ErrGraph, n.at())
 }
 
-// sealed reports the node of a Recording's result. One node serves all runs.
-func (l link) sealed() bool { return l.node != nil && l.group != nil && l.group.sealed }
+// Sealed reports the node of a Recording's result. One node serves all runs.
+func (n *node) Sealed() bool { return n != nil && n.group != nil && n.group.sealed }

@@ -4,18 +4,20 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/internal/adhook"
 	"github.com/millrace-go/millrace/ir"
 )
 
-// step is one run of a rule: it takes the derivative of one op's result to the operands. Tensors
-// that a rule makes by do, and does not give, are released after the rule.
+// step is one run of a rule: it takes the derivative of one op's result to the operands. The
+// derivative and the kept operands are steps of a list (adhook.Steps), and so is every tensor that
+// the rule computes from them. A rule is therefore a formula: steps that it does not give are
+// released after it.
 type step struct {
 	*node
+	steps   adhook.Steps[tensor]
 	follow  bool // derivatives are followed, too
 	d       *tensor
 	wants   [3]bool
-	temps   []*tensor
 	given   [3]*tensor
 	slices  [3]*piece // derivatives given as pieces of an operand's derivative
 	refused string    // why a wanted operand has no derivative
@@ -29,24 +31,15 @@ type piece struct {
 	shape  []int // the operand's shape
 }
 
-// do adds t to the rule's own tensors, once, and returns t.
-func (s *step) do(t *tensor) *tensor {
-	if n := len(s.temps); n == 0 || s.temps[n-1] != t && !slices.Contains(s.temps, t) {
-		s.temps = append(s.temps, t)
-		follow.Want(t) // a segment may end within the rule
-	}
-	return t
-}
-
 // keptAt is operand i (3: the result), which the rule keeps. It is followed only if derivatives are
 // followed. A 16-bit tensor is cast to the dtype that the rule computes in.
-func (s *step) keptAt(i int) *tensor {
-	t := s.kept[i]
-	if !s.follow {
-		t = s.do(follow.Plain(t).(*tensor))
-	}
-	return s.wide(t)
-}
+func (s *step) keptAt(i int) *tensor { return s.wide(s.asKept(i)) }
+
+// asKept is keptAt without the cast.
+func (s *step) asKept(i int) *tensor { return s.steps.Step(s.kept[i], !s.follow) }
+
+// plain is t for a computation that has no derivative.
+func (s *step) plain(t *tensor) *tensor { return s.steps.Step(t, true) }
 
 func (s *step) x() *tensor { return s.keptAt(0) }
 func (s *step) y() *tensor { return s.keptAt(1) }
@@ -61,7 +54,7 @@ func (s *step) wide(t *tensor) *tensor {
 	if !dt.Storage() || s.rule.moves {
 		return t
 	}
-	return s.do(t.Cast(dt.Compute()))
+	return t.Cast(dt.Compute())
 }
 
 // give sets the derivative of operand i. d has the operand's shape, or one that broadcasting
@@ -72,7 +65,7 @@ func (s *step) give(i int, d *tensor) {
 	}
 	d = s.sumTo(d, s.kinds[i].shape)
 	if dt := s.kinds[i].dt; d.DType() != dt && d.Err() == nil {
-		d = s.do(d.Cast(dt))
+		d = d.Cast(dt)
 	}
 	s.given[i] = s.own(d)
 }
@@ -84,20 +77,18 @@ func (s *step) givePiece(i int, d *tensor, ranges []millrace.Range, start []int)
 	}
 }
 
-// own takes a tensor off the list of tensors to release. A tensor that is not on the list, or was
-// taken before, has another owner, so own makes a second handle of it.
+// own is a handle of d that outlives the rule.
 func (s *step) own(d *tensor) *tensor {
-	if k := slices.Index(s.temps, d); k >= 0 {
-		s.temps = slices.Delete(s.temps, k, k+1)
+	if s.steps.Take(d) {
 		return d
 	}
-	return follow.Hold(d).(*tensor)
+	return root.Hold(d)
 }
 
 // sumTo undoes broadcasting: it sums the dims along which an operand of the given shape was
 // repeated.
 func (s *step) sumTo(d *tensor, shape []int) *tensor {
-	from := follow.Shape(d)
+	from := root.Shape(d)
 	if slices.Equal(from, shape) || d.Err() != nil {
 		return d
 	}
@@ -109,22 +100,15 @@ func (s *step) sumTo(d *tensor, shape []int) *tensor {
 		}
 	}
 	if len(axes) > 0 {
-		d = s.do(d.Sum(axes...))
+		d = d.Sum(axes...)
 	}
-	if !slices.Equal(follow.Shape(d), shape) && d.Len() == ir.Shape(shape).Elems() {
-		d = s.do(d.Reshape(shape...))
+	if !slices.Equal(root.Shape(d), shape) && d.Len() == ir.Shape(shape).Elems() {
+		d = d.Reshape(shape...)
 	}
-	if !slices.Equal(follow.Shape(d), shape) { // d has fewer elements: repeat them
-		d = s.do(d.Expand(shape...))
+	if !slices.Equal(root.Shape(d), shape) { // d has fewer elements: repeat them
+		d = d.Expand(shape...)
 	}
 	return d
-}
-
-func (s *step) end() {
-	for _, t := range s.temps {
-		follow.LetGo(t)
-	}
-	s.temps = s.temps[:0]
 }
 
 // keepDims is a shape whose dims along axes have size 1.

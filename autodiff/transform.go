@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/adhook"
+	"github.com/millrace-go/millrace/internal/operror"
 )
 
 // JVP returns f's results for in and their directional derivatives along v:
@@ -27,7 +27,7 @@ func JVP(f func(in []*millrace.Tensor) []*millrace.Tensor, in, v []*millrace.Ten
 	if f == nil || len(v) != len(in) {
 		return nil, nil, fmt.Errorf("jvp at %s: %w: nil function, or %d tensors with %d directions", by, millrace.ErrShape, len(in), len(v))
 	}
-	before := recorded.Load()
+	before := adhook.Count.Load()
 	ws := Options{}.watchAll(in)
 	defer letGo(ws...)
 	followed := f(ws)
@@ -38,7 +38,7 @@ func JVP(f func(in []*millrace.Tensor) []*millrace.Tensor, in, v []*millrace.Ten
 		}
 		zero := zerosLike(t, t.Shape())
 		us[i] = Watch(zero)
-		follow.LetGo(zero)
+		root.LetGo(zero)
 	}
 	defer letGo(us...)
 	back, err := Options{Follow: true}.vjp(by, "jvp", followed, us, ws)
@@ -80,7 +80,7 @@ func HessianVectorProduct(f func(in []*millrace.Tensor) *millrace.Tensor, in, v 
 	if f == nil || len(v) != len(in) {
 		return nil, fmt.Errorf("hessianvectorproduct at %s: %w: nil function, or %d tensors with %d directions", by, millrace.ErrShape, len(in), len(v))
 	}
-	before := recorded.Load()
+	before := adhook.Count.Load()
 	ws := Options{}.watchAll(in)
 	defer letGo(ws...)
 	loss := f(ws)

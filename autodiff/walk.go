@@ -6,8 +6,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/operror"
 )
 
 // walk goes once from results back to the tensors that they were computed from, the last op first.
@@ -140,10 +139,10 @@ func (b *walk) leadsOn(n *node) bool {
 func (b *walk) give(to link, d *tensor, p *piece) {
 	if to.node == nil || !b.leadsOn(to.node) {
 		if d != nil {
-			follow.LetGo(d)
+			root.LetGo(d)
 		}
 		if p != nil {
-			follow.LetGo(p.d)
+			root.LetGo(p.d)
 		}
 		return
 	}
@@ -159,7 +158,7 @@ func (b *walk) give(to link, d *tensor, p *piece) {
 		s.pieces = append(s.pieces, p)
 	case s.whole == nil:
 		s.whole = d
-		follow.Want(d)
+		root.Want(d)
 	default:
 		s.add(d)
 	}
@@ -224,7 +223,7 @@ func (b *walk) visit(n *node, w *waiting) error {
 		d := b.total(&w.of[i])
 		w.ds = append(w.ds, d)
 		if l := (link{n, i}); b.goals[l] && d != nil {
-			b.found[l] = follow.Hold(d).(*tensor)
+			b.found[l] = root.Hold(d)
 		}
 	}
 	defer func() { letGo(w.ds...) }() // also if a function of the program panics
@@ -241,7 +240,7 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 			if fine, err := finite(d); err != nil {
 				return err
 			} else if !fine {
-				return fmt.Errorf("%w: the gradient by the result of %s at %s is not finite", ErrGraph, n.name(), n.at())
+				return fmt.Errorf("%w: the gradient with respect to the result of %s at %s is not finite", ErrGraph, n.name(), n.at())
 			}
 		}
 	}
@@ -250,9 +249,9 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 	}
 	if !n.enter() {
 		if n.ended {
-			return fmt.Errorf("%w: %s at %s was followed in a function whose end, at %s, gave that up: use what the function returned", ErrGraph, n.name(), n.at(), n.by)
+			return fmt.Errorf("%w: %s at %s belongs to a function that returned at %s: use its results", ErrGraph, n.name(), n.at(), n.by)
 		}
-		return fmt.Errorf("%w: %s at %s belongs to a graph that the Grad at %s gave up: ask that one to Keep it", ErrGraph, n.name(), n.at(), n.by)
+		return fmt.Errorf("%w: %s at %s belongs to a graph that the Grad at %s released: give that Grad the option Keep", ErrGraph, n.name(), n.at(), n.by)
 	}
 	left := false
 	defer func() { // a function of the program may panic
@@ -267,7 +266,7 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 		return fmt.Errorf("%w: %s at %s has no rule", ErrGraph, n.name(), n.at())
 	}
 	s := &b.step
-	*s = step{node: n, follow: b.Follow, d: ds[0], temps: s.temps[:0]}
+	*s = step{node: n, follow: b.Follow}
 	any := false
 	for i, l := range n.in {
 		s.wants[i] = l.node != nil && b.leadsOn(l.node)
@@ -279,23 +278,22 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 	for _, t := range n.kept {
 		if t != nil {
 			if err := t.Err(); err != nil {
-				return fmt.Errorf("what %s at %s keeps for its gradient: %w", n.name(), n.at(), err)
+				return fmt.Errorf("a value that %s at %s keeps for its gradient: %w", n.name(), n.at(), err)
 			}
 		}
 	}
 	if ds[0].Err() != nil { // the error is carried on, so rules need not check for it
 		for i, l := range n.in {
 			if s.wants[i] {
-				b.give(l, follow.Hold(ds[0]).(*tensor), nil)
+				b.give(l, root.Hold(ds[0]), nil)
 			}
 		}
 		return nil
 	}
-	if dt := ds[0].DType(); dt.Storage() && !n.rule.moves {
-		s.d = s.do(ds[0].Cast(dt.Compute()))
-	}
+	s.steps = root.Steps()
+	s.d = s.wide(s.steps.Step(ds[0], false))
 	n.rule.back(s)
-	s.end()
+	s.steps.End()
 	if s.refused != "" {
 		return fmt.Errorf("%w: %s at %s: %s", ErrGraph, n.name(), n.at(), s.refused)
 	}
@@ -428,8 +426,8 @@ func sideBySide(shape []int, pieces []*piece) *tensor {
 	return millrace.Concat(axis, parts...)
 }
 
-func zerosLike(t *tensor, shape []int) *tensor { return follow.Full(t, t.DType(), 0, shape).(*tensor) }
+func zerosLike(t *tensor, shape []int) *tensor { return root.Full(t, t.DType(), 0, shape) }
 
 func fullLike(t *tensor, value float64, shape ...int) *tensor {
-	return follow.Full(t, t.DType(), value, shape).(*tensor)
+	return root.Full(t, t.DType(), value, shape)
 }

@@ -5,11 +5,9 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/internal/adhook"
 	"github.com/millrace-go/millrace/ir"
 )
-
-type windowsOf = follow.Windows[millrace.Window]
 
 func withDefaults(w millrace.Window) millrace.Window {
 	w.Stride, w.Dilation = max(w.Stride, 1), max(w.Dilation, 1)
@@ -25,20 +23,20 @@ func (s *step) fold(d *tensor, axis, n int, w millrace.Window) *tensor {
 		shape := slices.Clone(d.Shape())
 		pads := make([]millrace.Padding, len(shape)-axis-1)
 		if pads[0].After = w.Stride - w.Size; pads[0].After > 0 {
-			d = s.do(d.Pad(0, pads...))
+			d = d.Pad(0, pads...)
 		}
 		shape[axis] = count * w.Stride
-		d = s.do(d.Reshape(slices.Delete(shape, axis+1, axis+2)...))
+		d = d.Reshape(slices.Delete(shape, axis+1, axis+2)...)
 		pads[0] = millrace.Padding{Before: -w.Before, After: n + w.Before - count*w.Stride}
 		if pads[0] == (millrace.Padding{}) {
 			return d
 		}
-		return s.do(d.Pad(0, pads...))
+		return d.Pad(0, pads...)
 	}
 	return s.foldPlaces(axis, n, w, func(j int) *tensor {
 		at := slices.Repeat([]millrace.Range{millrace.All}, axis+2)
 		at[axis+1] = millrace.At(j)
-		return s.do(d.Slice(at...))
+		return d.Slice(at...)
 	})
 }
 
@@ -65,13 +63,13 @@ func (s *step) foldPlaces(axis, n int, w millrace.Window, place func(j int) *ten
 			if parts[r] == nil {
 				shape := slices.Clone(some.Shape())
 				shape[axis] = each
-				parts[r] = s.do(zerosLike(some, shape))
+				parts[r] = zerosLike(some, shape)
 			}
 		}
-		sum := s.do(millrace.Stack(axis+1, parts...))
+		sum := millrace.Stack(axis+1, parts...)
 		shape := slices.Delete(slices.Clone(sum.Shape()), axis+1, axis+2)
 		shape[axis] = each * w.Stride
-		return s.first(s.do(sum.Reshape(shape...)), axis, n)
+		return s.first(sum.Reshape(shape...), axis, n)
 	}
 	var sum *tensor
 	for j := range w.Size {
@@ -90,35 +88,33 @@ const foldedStride = 8
 func (s *step) addPlace(sum, part *tensor, axis int, p millrace.Padding) *tensor {
 	pads := make([]millrace.Padding, part.Rank()-axis)
 	if pads[0] = p; p != (millrace.Padding{}) {
-		part = s.do(part.Pad(0, pads...))
+		part = part.Pad(0, pads...)
 	}
 	if sum == nil {
 		return part
 	}
-	return s.do(sum.Add(part))
+	return sum.Add(part)
 }
 
-func windowsBack(s *step) {
-	with := s.call.With.(windowsOf)
+func windowsBack(s *step, c adhook.Windows[millrace.Window]) {
 	in := s.kinds[0].shape
-	axis := (with.Axis + len(in)) % len(in)
+	axis := (c.Axis + len(in)) % len(in)
 	if s.d.Dim(axis) == 0 {
-		s.give(0, s.do(zerosLike(s.d, in)))
+		s.give(0, zerosLike(s.d, in))
 		return
 	}
-	s.give(0, s.fold(s.d, axis, in[axis], with.List[0]))
+	s.give(0, s.fold(s.d, axis, in[axis], c.Window))
 }
 
 // reduceWindowBack: the derivative of a sum goes to all elements of its window. That of a maximum
 // or minimum goes to the first element with that value. That of a product goes to each element,
 // times the product of the others.
-func reduceWindowBack(s *step) {
-	with := s.call.With.(windowsOf)
+func reduceWindowBack(s *step, c adhook.ReduceWindow[millrace.Window]) {
 	var x *tensor
-	if with.How != uint8(millrace.ReduceSum) {
+	if c.How != uint8(millrace.ReduceSum) {
 		x = s.x()
 	}
-	s.give(0, s.windowed(x, s.d, s.kinds[0].shape, millrace.Reduction(with.How), with.List))
+	s.give(0, s.windowed(x, s.d, s.kinds[0].shape, millrace.Reduction(c.How), c.List))
 }
 
 // windowed is the derivative of ReduceWindow of x, which has the shape in. A sum does not need x.
@@ -133,10 +129,10 @@ func (s *step) windowed(x, d *tensor, in []int, how millrace.Reduction, ws []mil
 	if first > 1 && len(in)+len(ws) > maxRank { // merge the leading dims, which are treated alike
 		flat := append([]int{ir.Shape(in[:first]).Elems()}, in[first:]...)
 		if x != nil {
-			x = s.do(x.Reshape(flat...))
+			x = x.Reshape(flat...)
 		}
-		d = s.do(d.Reshape(append([]int{flat[0]}, d.Shape()[first:]...)...))
-		return s.do(s.windowed(x, d, flat, how, ws).Reshape(in...))
+		d = d.Reshape(append([]int{flat[0]}, d.Shape()[first:]...)...)
+		return s.windowed(x, d, flat, how, ws).Reshape(in...)
 	}
 	outer := d.Shape()
 	one, all := slices.Clone(outer[:first]), slices.Clone(outer[:first]) // (…, windows, elements, …)
@@ -160,15 +156,15 @@ func (s *step) windowed(x, d *tensor, in []int, how millrace.Reduction, ws []mil
 		pads[i] = millrace.Padding{Before: w.Before, After: w.After}
 	}
 	if slices.ContainsFunc(pads, func(p millrace.Padding) bool { return p != millrace.Padding{} }) {
-		x = s.do(x.Pad(padValue(how), pads...)) // along all dims before making windows
+		x = x.Pad(padValue(how), pads...) // along all dims before making windows
 	}
 	for i := len(ws) - 1; i >= 0; i-- {
 		w := ws[i]
 		w.Before, w.After = 0, 0
-		x = s.do(x.Windows(first+i, w, 0))
+		x = x.Windows(first+i, w, 0)
 	}
-	wide := s.do(s.do(d.Reshape(one...)).Expand(all...))
-	d = s.do(wide.Mul(s.alongLast(x, inside, s.products)))
+	wide := d.Reshape(one...).Expand(all...)
+	d = wide.Mul(s.alongLast(x, inside, s.products))
 	for i, w := range ws { // the axes after first+i are still windows
 		d = s.fold(d, first+i, in[first+i], w)
 	}
@@ -192,13 +188,13 @@ func padValue(how millrace.Reduction) float64 {
 
 // avgPoolBack: each element of a window gets d divided by the number of the window's elements.
 // Padding does not count.
-func avgPoolBack(s *step) {
-	ws, in := s.call.With.([]millrace.Window), s.kinds[0].shape
+func avgPoolBack(s *step, c adhook.AvgPool[millrace.Window]) {
+	ws, in := c.List, s.kinds[0].shape
 	shape := slices.Repeat([]int{1}, len(in))
 	for i := range ws {
 		d := len(in) - len(ws) + i
 		shape[d] = in[d]
 	}
-	count := s.do(s.do(fullLike(s.d, 1, shape...)).ReduceWindow(millrace.ReduceSum, ws...))
-	s.give(0, s.windowed(nil, s.do(s.d.Div(count)), in, millrace.ReduceSum, ws))
+	count := fullLike(s.d, 1, shape...).ReduceWindow(millrace.ReduceSum, ws...)
+	s.give(0, s.windowed(nil, s.d.Div(count), in, millrace.ReduceSum, ws))
 }

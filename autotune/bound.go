@@ -3,7 +3,7 @@ package autotune
 import (
 	"sync/atomic"
 
-	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/internal/testhook"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -18,7 +18,7 @@ func (x *Tuner) Settled(tuned *atomic.Pointer[Tuned]) (units []Unit, ok bool) {
 	if t == nil || t.changes != x.ways.Changes()+x.renewed.Load() {
 		return nil, false
 	}
-	if _, forced := force.Choice(); forced && len(t.units) > 0 {
+	if _, forced := testhook.Choice(); forced && len(t.units) > 0 {
 		return nil, false
 	}
 	for i := range t.units {

@@ -10,5 +10,8 @@
 // these chances add up. The second test wrongly accepts one in forty of those that pass the first.
 // So tuning makes hardly anything slower. The order of preference depends only on the table.
 //
+// Input: the ways to run something, the default first. Output: a [Table] of their times, and the
+// way that is preferred. Read measure.go first.
+//
 // Engine part: no compatibility promise; use package millrace.
 package autotune

@@ -6,10 +6,10 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/plancache/lookup"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/shelf"
 )
 
 // Tuning is all that is known about launches with one key.
@@ -111,22 +111,22 @@ func (x *Tuner) key(facts, kernel string) string {
 	return x.scope + "\nfacts " + facts + "\n" + kernel
 }
 
-var errOtherCandidates = errors.New("a tuning table of other candidates")
+var errOtherCandidates = errors.New("the tuning table lists other candidates")
 
 // recall finds a table in the bundles in use or in the cache on disk.
 func (x *Tuner) recall(t *Tuning) *ranking {
-	d := x.shelf
+	d := x.finder
 	scope, rest := plancache.SplitKey(t.Key)
 	sources := d.Sources()
 	for i := range sources {
-		if value, ok := d.FromBundle(&sources[i], shelf.KindTuning, scope, rest); ok {
-			if r := x.rank(t, value, func(err error) { d.RefuseBundled(&sources[i], shelf.KindTuning, err) }); r != nil {
+		if value, ok := d.FromBundle(&sources[i], lookup.KindTuning, scope, rest); ok {
+			if r := x.rank(t, value, func(err error) { d.RefuseBundled(&sources[i], lookup.KindTuning, err) }); r != nil {
 				return r
 			}
 		}
 	}
-	if value, ok := d.Cache.Get(shelf.KindTuning, t.Key); ok {
-		return x.rank(t, value, func(err error) { d.Cache.Refuse(shelf.KindTuning, err) })
+	if value, ok := d.Cache.Get(lookup.KindTuning, t.Key); ok {
+		return x.rank(t, value, func(err error) { d.Cache.Refuse(lookup.KindTuning, err) })
 	}
 	return nil
 }

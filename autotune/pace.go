@@ -3,7 +3,7 @@ package autotune
 import (
 	"time"
 
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 )
 
 const (
@@ -73,11 +73,11 @@ func (x *Tuner) pace(t *Trial) (rationed bool, err error) {
 			} else if now.Sub(x.since) >= Quiet && x.calm() {
 				return false, nil
 			}
-			if x.ration.Affords(t.dearest) && x.calm() {
+			if x.ration.Affords(t.longest) && x.calm() {
 				return true, nil
 			}
 			if x.ration.Share > 0 {
-				nap = min(nap, max(x.ration.lacks(t.dearest), time.Millisecond))
+				nap = min(nap, max(x.ration.lacks(t.longest), time.Millisecond))
 			} else if time.Since(begin) > tuneHold {
 				x.giveBack(t)
 			}

@@ -27,7 +27,7 @@ func (t *Table) Text() string {
 	return string(b)
 }
 
-var errTable = errors.New("no tuning table")
+var errTable = errors.New("the text is not a tuning table")
 
 // Parse reads a table. An error names the first invalid line.
 func Parse(text string) (*Table, error) {
@@ -40,7 +40,7 @@ func Parse(text string) (*Table, error) {
 		var r Row
 		err := json.Unmarshal([]byte(l), &r)
 		if err == nil && (len(r.Nanos) > maxNanos || len(t.Rows) == maxRows || slices.ContainsFunc(r.Nanos, func(n int64) bool { return n < 0 })) {
-			err = errors.New("too much, or no time")
+			err = errors.New("it has too many values, or lacks a time")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: line %d: %w", errTable, len(t.Rows)+2, err)

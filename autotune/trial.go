@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -27,7 +27,7 @@ type Trial struct {
 	Tol    ir.Tolerance
 	below  int64 // integer values are from 0 to below-1
 
-	dearest   time.Duration // cost of the longest step so far
+	longest   time.Duration // cost of the longest step so far
 	patience  time.Duration // time spent waiting for other streams: see pace
 	disturbed bool          // another stream ran meanwhile
 
@@ -81,9 +81,9 @@ func (x *Tuner) measure(t *Trial) (table *Table, err error) {
 	}
 	if x.Opts.Tune != device.TuneWait {
 		s.Longest = Longest
-		if t.dearest = t.least(); t.dearest > s.Longest { // known too long before any memory is allocated
+		if t.longest = t.least(); t.longest > s.Longest { // known too long before any memory is allocated
 			table = NewTable(s.Names)
-			table.TooLong(t.dearest)
+			table.TooLong(t.longest)
 			return table, nil
 		}
 	}
@@ -140,7 +140,7 @@ func (t *Trial) step(f func() (time.Duration, error)) error {
 		cost = wall
 	}
 	x.Spent.Add(int64(cost))
-	t.dearest = max(t.dearest, cost)
+	t.longest = max(t.longest, cost)
 	if rationed {
 		x.ration.Saved -= cost
 		x.Taken.Add(int64(cost))
@@ -168,7 +168,7 @@ func (t *Trial) run(drv runtime.Tuner, i int) (time.Duration, error) {
 }
 
 // ErrOtherResults refuses a candidate whose results differ from the default's.
-var ErrOtherResults = errors.New("other results than the default's")
+var ErrOtherResults = errors.New("the results differ from the default's")
 
 // check runs a candidate on memory in the same state as for the default, and compares all results.
 func (t *Trial) check(drv runtime.Tuner, i int) (took time.Duration, err error) {

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -31,7 +31,7 @@ const (
 
 var (
 	ErrTrialSize = errors.New("its operands take too much memory")
-	errYielded   = errors.New("the trial gave its memory back")
+	errYielded   = errors.New("the trial released its memory")
 )
 
 // bytes returns the memory that a trial needs, on the device and for copies of results.
@@ -57,10 +57,10 @@ func (t *Trial) room() error {
 		most = min(most, limit/4)
 	}
 	if own+copies > most {
-		return fmt.Errorf("%w: %d bytes, of which it may have %d", ErrTrialSize, own+copies, most)
+		return fmt.Errorf("%w: they take %d bytes, the limit is %d", ErrTrialSize, own+copies, most)
 	}
 	if live := t.X.Driver.Stats().AllocBytes; limit > 0 && live+own > limit {
-		return fmt.Errorf("%w: %d bytes, and %d of %d are in use", ErrTrialSize, own, live, limit)
+		return fmt.Errorf("%w: they take %d bytes, and %d of %d are in use", ErrTrialSize, own, live, limit)
 	}
 	return nil
 }

@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/fusion"
-	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/jobqueue"
+	"github.com/millrace-go/millrace/internal/testhook"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/lane"
+	"github.com/millrace-go/millrace/plancache/lookup"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/shelf"
 )
 
 // Tuning: if a device can run a launch in several ways, the tuner times them on memory of its own.
@@ -60,9 +60,9 @@ type Tuned struct {
 // Tuner times candidates, one launch at a time. Its goroutine ends when no trial is queued.
 type Tuner struct {
 	*device.Base
-	lanes *lane.Lanes
-	drain func() // returns when all jobs submitted before the call have run
-	shelf *shelf.Shelf
+	lanes  *jobqueue.Lanes
+	drain  func() // returns when all jobs submitted before the call have run
+	finder *lookup.Finder
 
 	ways  runtime.Tuner // nil: nothing is tuned
 	scope string        // the scope of every key
@@ -90,8 +90,8 @@ type Tuner struct {
 }
 
 // Init prepares the tuner of an open device. drain returns when all submitted jobs have run.
-func (x *Tuner) Init(d *device.Base, lanes *lane.Lanes, drain func(), kept *shelf.Shelf) {
-	x.Base, x.lanes, x.drain, x.shelf = d, lanes, drain, kept
+func (x *Tuner) Init(d *device.Base, lanes *jobqueue.Lanes, drain func(), kept *lookup.Finder) {
+	x.Base, x.lanes, x.drain, x.finder = d, lanes, drain, kept
 	x.idle.L = &x.Mu
 	x.wake = make(chan struct{}, 1)
 	x.Known = map[string]*Tuning{}
@@ -123,7 +123,7 @@ func (x *Tuner) Choose(of Plan, ls []runtime.Launch) []Unit {
 	if len(t.units) == 0 {
 		return nil
 	}
-	k, forced := force.Choice()
+	k, forced := testhook.Choice()
 	if wait := x.Opts.Tune == device.TuneWait; !forced && !ls[0].Provisional && (wait || t.runs.Load() < After && t.runs.Add(1) == After) {
 		for i := range t.units {
 			if u := &t.units[i]; u.Ranked.Load() == nil && !u.Asked.Swap(true) && !x.try(x.trial(u, of, &ls[u.at]), wait) {
@@ -153,7 +153,7 @@ func (x *Tuner) look(of Plan, ls []runtime.Launch, changes uint64) *Tuned {
 }
 
 // ErrBudget says why launches are no longer timed.
-var ErrBudget = errors.New("the time for tuning was spent (tunebudget)")
+var ErrBudget = errors.New("the time for tuning is used up (option tunebudget)")
 
 // try times a launch's candidates: at once if the program waits for it, else in the background.
 // It returns false if the queue has no place.
@@ -237,8 +237,8 @@ func (x *Tuner) one(t *Trial) {
 	if !table.Untimed() {
 		x.Counts.Tunings.Add(1)
 	}
-	if x.shelf.Cache != nil && !t.disturbed {
-		x.shelf.Cache.Put(shelf.KindTuning, t.tuning.Key, []byte(table.Text())) // the cache counts failures
+	if x.finder.Cache != nil && !t.disturbed {
+		x.finder.Cache.Put(lookup.KindTuning, t.tuning.Key, []byte(table.Text())) // the cache counts failures
 	}
 }
 

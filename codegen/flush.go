@@ -87,7 +87,7 @@ func clean(d ir.Denormals, body []ir.Instr, r ir.Ref, depth int) bool {
 	case ir.Where: // a program's Where, or a move
 		return of(1) && of(2)
 	case ir.Cast:
-		if in.DT == ir.BFloat16 && body[in.Args[0]].DT == ir.Float32 {
+		if in.DT.Storage() && d.Flushes(in.DT) && body[in.Args[0]].DT == in.DT.Compute() {
 			return of(0) // a program's Cast, or the store of another op's result
 		}
 	}

@@ -3,7 +3,7 @@ package codegen
 import (
 	"testing"
 
-	"github.com/millrace-go/millrace/internal/golden"
+	"github.com/millrace-go/millrace/internal/testing/golden"
 	"github.com/millrace-go/millrace/ir"
 )
 

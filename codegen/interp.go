@@ -1,7 +1,6 @@
 package codegen
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -33,7 +32,7 @@ func interpret(k *Kernel, dims []int64, kept int, args []HostArg, scalars []uint
 		return err
 	}
 	if len(args) != len(k.Operands) || len(scalars) != len(k.Scalars) {
-		return fmt.Errorf("%d operands and %d scalars for a kernel of %d and %d", len(args), len(scalars), len(k.Operands), len(k.Scalars))
+		return fmt.Errorf("%d operands and %d scalars were given, the kernel has %d and %d", len(args), len(scalars), len(k.Operands), len(k.Scalars))
 	}
 	if kept < 0 || kept > len(dims) || len(dims) > runtime.MaxRank {
 		return fmt.Errorf("%d of %d dims kept", kept, len(dims))
@@ -351,16 +350,7 @@ func (r *run) element(operand int, point []int64, beyond int64) []byte {
 }
 
 func (r *run) read(operand int, point []int64, beyond int64) uint64 {
-	switch b := r.element(operand, point, beyond); len(b) {
-	case 1:
-		return uint64(b[0])
-	case 2:
-		return uint64(binary.LittleEndian.Uint16(b))
-	case 4:
-		return uint64(binary.LittleEndian.Uint32(b))
-	default:
-		return binary.LittleEndian.Uint64(b)
-	}
+	return ir.LoadBits(r.k.Operands[operand].DT, r.element(operand, point, beyond))
 }
 
 func (r *run) write(operand int, point []int64, bits uint64) {
@@ -370,10 +360,7 @@ func (r *run) write(operand int, point []int64, bits uint64) {
 }
 
 func (r *run) put(operand int, point []int64, beyond int64, bits uint64) {
-	var wide [8]byte
-	binary.LittleEndian.PutUint64(wide[:], bits)
-	b := r.element(operand, point, beyond)
-	copy(b, wide[:len(b)])
+	ir.StoreBits(r.k.Operands[operand].DT, r.element(operand, point, beyond), bits)
 }
 
 // scatter combines a row's values with the elements that its indices name, in the order of the row.

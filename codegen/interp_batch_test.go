@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/ir"
 )
 

@@ -23,12 +23,7 @@ func (k *Kernel) HasRows() bool {
 	if len(k.Reduces) > 0 {
 		return true
 	}
-	for _, in := range k.Body {
-		if in.Op.Info().RowOp {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(k.Body, func(in ir.Instr) bool { return in.Op.Info().RowOp })
 }
 
 // Scatter is the scatter of the body, of which there is at most one, or ir.None.

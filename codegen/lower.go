@@ -67,7 +67,7 @@ type simplifier struct {
 }
 
 // simplifiers holds simplifiers for reuse of their memory, because programs wait for kernels.
-var simplifiers = sync.Pool{New: func() any { return &simplifier{seen: newValues(64)} }}
+var simplifiers = sync.Pool{New: func() any { return &simplifier{code: make([]ir.Instr, 0, 256), seen: newValues(256)} }}
 
 // fewSlots is the largest table that is worth clearing for reuse.
 const fewSlots = 1 << 13

@@ -292,6 +292,9 @@ func (s *simplifier) skipWide(in ir.Instr) (ir.Ref, bool) {
 
 // lossless reports that every value of one dtype is a value of the other.
 func lossless(from, to ir.DType) bool {
+	if from.Storage() {
+		return to == from.Compute() || to == ir.Float64
+	}
 	switch from {
 	case ir.Bool:
 		return to != ir.Bool
@@ -303,8 +306,6 @@ func lossless(from, to ir.DType) bool {
 		return to == ir.Int64 || to == ir.Uint64 || to == ir.Float64
 	case ir.Float32:
 		return to == ir.Float64
-	case ir.Int8, ir.Int16, ir.Uint16, ir.Float16, ir.BFloat16:
-		return to == from.Compute() || to == ir.Float64
 	}
 	return false
 }

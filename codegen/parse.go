@@ -33,30 +33,34 @@ func Parse(src string) (*Kernel, error) {
 type parser struct {
 	k     *Kernel
 	words []string
+	err   error // the first one of the line
+}
+
+func (p *parser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
+	}
 }
 
 func (p *parser) line() error {
-	head := p.next()
-	var err error
-	switch head {
+	switch head := p.next(); head {
 	case "in":
-		err = p.operand(Input)
+		p.operand(Input)
 	case "out":
-		err = p.operand(Output)
+		p.operand(Output)
 	case "index":
-		err = p.operand(Index)
+		p.operand(Index)
 	case "scalar":
-		err = p.scalar()
+		p.counted("scalar", len(p.k.Scalars))
+		p.k.Scalars = append(p.k.Scalars, p.dtype())
 	case "denormals":
-		err = p.expect("flush")
+		p.expect("flush")
 		p.k.Denormals = ir.FlushDenormals
 	case "store":
-		var s Store
-		s.Operand, s.Value, err = p.write()
-		p.k.Stores = append(p.k.Stores, s)
+		p.k.Stores = append(p.k.Stores, Store{Operand: p.number(), Value: p.ref()})
 	default:
 		if strings.HasPrefix(head, "%") {
-			err = p.instr(head)
+			p.instr(head)
 			break
 		}
 		r := Reduce{}
@@ -64,14 +68,14 @@ func (p *parser) line() error {
 		if r.Op, ok = ir.ParseOp(head); !ok || !r.Op.Info().RowOp {
 			return fmt.Errorf("%q starts no line", head)
 		}
-		r.Operand, r.Value, err = p.write()
+		r.Operand, r.Value = p.number(), p.ref()
 		r.Descending = r.Op.Class() == ir.ClassSort && p.skip("descending")
 		p.k.Reduces = append(p.k.Reduces, r)
 	}
-	if err == nil && len(p.words) > 0 {
-		err = fmt.Errorf("unexpected %q", p.words[0])
+	if len(p.words) > 0 {
+		p.fail("unexpected %q", p.words[0])
 	}
-	return err
+	return p.err
 }
 
 // next takes the next word, "" at the end of the line.
@@ -93,165 +97,108 @@ func (p *parser) skip(w string) bool {
 	return true
 }
 
-func (p *parser) expect(want string) error {
+func (p *parser) expect(want string) {
 	if got := p.next(); got != want {
-		return fmt.Errorf("got %q, want %q", got, want)
+		p.fail("got %q, want %q", got, want)
 	}
-	return nil
 }
 
 // number takes a slot number, which must fit 16 bits.
-func (p *parser) number() (int, error) {
+func (p *parser) number() int {
 	w := p.next()
 	n, err := strconv.ParseUint(w, 10, 16)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no number", w)
+		p.fail("%q is not a number", w)
 	}
-	return int(n), nil
+	return int(n)
 }
 
-func (p *parser) dtype() (ir.DType, error) {
-	if err := p.expect(":"); err != nil {
-		return ir.Invalid, err
+// counted takes the number of the next element of a list.
+func (p *parser) counted(what string, want int) {
+	if n := p.number(); n != want {
+		p.fail("%s %d, want %d", what, n, want)
 	}
+}
+
+func (p *parser) dtype() ir.DType {
+	p.expect(":")
+	return named(p, ir.ParseDType, "%q is not a dtype")
+}
+
+// named takes a name that parse knows.
+func named[T any](p *parser, parse func(string) (T, bool), unknown string) T {
 	w := p.next()
-	d, ok := ir.ParseDType(w)
+	v, ok := parse(w)
 	if !ok {
-		return ir.Invalid, fmt.Errorf("%q is no dtype", w)
+		p.fail(unknown, w)
 	}
-	return d, nil
+	return v
 }
 
-func (p *parser) ref() (ir.Ref, error) {
+func (p *parser) ref() ir.Ref {
 	w := p.next()
 	digits, ok := strings.CutPrefix(w, "%")
 	n, err := strconv.ParseUint(digits, 10, 24)
 	if !ok || err != nil {
-		return ir.None, fmt.Errorf("%q is no value", w)
+		p.fail("%q is not a value", w)
 	}
-	return ir.Ref(n), nil
+	return ir.Ref(n)
 }
 
-func (p *parser) operand(kind OperandKind) error {
-	n, err := p.number()
-	if err != nil {
-		return err
-	}
-	if n != len(p.k.Operands) {
-		return fmt.Errorf("operand %d, want %d", n, len(p.k.Operands))
-	}
+func (p *parser) operand(kind OperandKind) {
+	p.counted("operand", len(p.k.Operands))
 	o := Operand{Kind: kind}
 	if kind != Index {
-		if o.DT, err = p.dtype(); err != nil {
-			return err
-		}
+		o.DT = p.dtype()
 	}
 	o.Row = p.skip("row")
 	p.k.Operands = append(p.k.Operands, o)
-	return nil
 }
 
-func (p *parser) scalar() error {
-	n, err := p.number()
-	if err != nil {
-		return err
-	}
-	if n != len(p.k.Scalars) {
-		return fmt.Errorf("scalar %d, want %d", n, len(p.k.Scalars))
-	}
-	d, err := p.dtype()
-	p.k.Scalars = append(p.k.Scalars, d)
-	return err
-}
-
-func (p *parser) write() (operand int, value ir.Ref, err error) {
-	if operand, err = p.number(); err != nil {
-		return 0, ir.None, err
-	}
-	value, err = p.ref()
-	return operand, value, err
-}
-
-func (p *parser) instr(name string) error {
+func (p *parser) instr(name string) {
 	if want := "%" + strconv.Itoa(len(p.k.Body)); name != want {
-		return fmt.Errorf("value %s, want %s", name, want)
+		p.fail("value %s, want %s", name, want)
 	}
-	if err := p.expect("="); err != nil {
-		return err
-	}
-	word := p.next()
-	op, ok := ir.ParseOp(word)
-	if !ok {
-		return fmt.Errorf("%q is no op", word)
+	p.expect("=")
+	op := named(p, ir.ParseOp, "%q is not an op")
+	if p.err != nil { // the op decides what the other words are
+		return
 	}
 	in := ir.Instr{Op: op, Args: [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}}
-	literal, err := p.immediate(&in)
-	if err != nil {
-		return err
-	}
-	for n := 0; len(p.words) > 0 && p.words[0] != ":"; n++ {
+	literal := p.immediate(&in)
+	for n := 0; len(p.words) > 0 && p.words[0] != ":" && p.err == nil; n++ {
 		if n == len(in.Args) {
-			return fmt.Errorf("%s: more than %d operands", op, n)
+			p.fail("%s: more than %d operands", op, n)
+			return
 		}
-		if in.Args[n], err = p.ref(); err != nil {
-			return err
-		}
+		in.Args[n] = p.ref()
 	}
-	if in.DT, err = p.dtype(); err != nil {
-		return err
-	}
-	if op == ir.Const {
-		if in.Imm, err = ir.ParseBits(in.DT, literal); err != nil {
-			return err
-		}
+	if in.DT = p.dtype(); op == ir.Const && p.err == nil {
+		in.Imm, p.err = ir.ParseBits(in.DT, literal)
 	}
 	p.k.Body = append(p.k.Body, in)
-	return nil
 }
 
 // immediate reads the words between the op and its operands. The literal of a constant is returned,
 // since it can be parsed only when its dtype is known.
-func (p *parser) immediate(in *ir.Instr) (literal string, err error) {
-	var ok bool
+func (p *parser) immediate(in *ir.Instr) (literal string) {
 	switch in.Op {
 	case ir.Const:
-		return p.next(), nil
+		return p.next()
 	case ir.Lookup:
-		name := p.next()
-		if in.Imm, ok = ir.TableByName(name); !ok {
-			return "", fmt.Errorf("no table %q", name)
-		}
+		in.Imm = named(p, ir.TableByName, "no table %q")
 	case ir.Rare:
-		name := p.next()
-		if in.Imm, ok = ir.SubByName(name); !ok {
-			return "", fmt.Errorf("no sub-program %q", name)
-		}
+		in.Imm = named(p, ir.SubByName, "no sub-program %q")
 	case ir.Load, ir.IndexLo, ir.IndexHi, ir.Scalar, ir.Param:
-		n, err := p.number()
-		in.Imm = uint64(n)
-		return "", err
-	case ir.LoadAt, ir.Scatter:
-		n, err := p.number()
-		if err != nil {
-			return "", err
-		}
-		word := p.next()
-		mode, ok := parseMode(word)
-		if !ok {
-			return "", fmt.Errorf("%q is no index mode", word)
-		}
-		if in.Imm = LoadAtImm(n, mode); in.Op == ir.LoadAt {
-			break
-		}
-		word = p.next()
-		how, ok := parseCombine(word)
-		if !ok {
-			return "", fmt.Errorf("%q is no way to combine", word)
-		}
-		in.Imm = ScatterImm(n, mode, how)
+		in.Imm = uint64(p.number())
+		return ""
+	case ir.LoadAt:
+		in.Imm = LoadAtImm(p.number(), named(p, parseMode, "%q is not an index mode"))
+	case ir.Scatter:
+		in.Imm = ScatterImm(p.number(), named(p, parseMode, "%q is not an index mode"), named(p, parseCombine, "%q is not a way to combine"))
 	}
 	if in.Op.Class() == ir.ClassSort && p.skip("descending") {
 		in.Imm = 1
 	}
-	return "", nil
+	return ""
 }

@@ -279,6 +279,13 @@ func (b *phaseBuilder) use(v ir.Ref) {
 
 func (b *phaseBuilder) phase() Phase {
 	at := make([]ir.Ref, len(b.used))
+	n := 0
+	for _, used := range b.used {
+		if used {
+			n++
+		}
+	}
+	b.k.Body = slices.Grow(b.k.Body, n)
 	for v, used := range b.used {
 		if !used {
 			continue

@@ -129,8 +129,8 @@ func TestScatterThatIsNone(t *testing.T) {
 		{"store 3 %3", "store 3 %3\n", ""},
 		{"scatter 0 drop add %0 %2", "scatter 3 drop add %0 %2", "no in operand"},
 		{"scatter 0 drop add %0 %2", "scatter 0 drop add %0", "takes 2 operands"},
-		{"scatter 0 drop add", "scatter 0 drop xor", "no way to combine"},
-		{"scatter 0 drop add", "scatter 0 up add", "no index mode"},
+		{"scatter 0 drop add", "scatter 0 drop xor", "not a way to combine"},
+		{"scatter 0 drop add", "scatter 0 up add", "not an index mode"},
 		{"%2 = add %1 %1 : int32", "%2 = sum %1 : int32", "beside another row op"},
 	} {
 		src := strings.NewReplacer("MODE", "drop", "COMBINE", "add").Replace(scatterKernel)

@@ -93,7 +93,7 @@ func (k *Kernel) verifyScatter(scatter ir.Ref) error {
 	}
 	for i, in := range k.Body {
 		if slices.Contains(in.Args[:], scatter) {
-			return fmt.Errorf("%%%d: what a scatter gives is in memory only", i)
+			return fmt.Errorf("%%%d: the result of a scatter is in memory only", i)
 		}
 	}
 	return nil
@@ -169,7 +169,7 @@ func (k *Kernel) verifyWrites() error {
 	}
 	for _, r := range k.Reduces {
 		if !r.Op.Info().RowOp {
-			return fmt.Errorf("%s is no row op", r.Op)
+			return fmt.Errorf("%s is not a row op", r.Op)
 		}
 		result := ir.Invalid // the dtype of the value
 		if r.Op.Info().Out == ir.OutAttr && r.Operand >= 0 && r.Operand < len(k.Operands) {

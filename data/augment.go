@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/internal/hostapi"
 )
 
 // Uniform draws Float32 numbers, uniform on [0, 1), different at each call. The Ctx of package nn
@@ -48,8 +48,9 @@ func RandomCrop(r Uniform, x *millrace.Tensor, padding int) *millrace.Tensor {
 }
 
 // RandomFlip mirrors about half of the images of a batch (batch, channels, height, width) from left
-// to right (torchvision's RandomHorizontalFlip). A tensor that is no batch of images gives
-// [millrace.ErrShape]. It draws one number for each image.
+// to right (torchvision's RandomHorizontalFlip). The result has x's shape and dtype, which may be
+// any. A tensor that is no batch of images gives [millrace.ErrShape]. It draws one number for each
+// image.
 func RandomFlip(r Uniform, x *millrace.Tensor) *millrace.Tensor {
 	if t := notImages("randomflip", x); t != nil {
 		return t
@@ -78,7 +79,7 @@ func Normalize(x *millrace.Tensor, mean, std []float64) *millrace.Tensor {
 		return failed(op, fmt.Errorf("%w: %v tensor: floats or uint8", millrace.ErrDType, dt), x)
 	}
 	if x.Rank() < 2 || x.Dim(1) != len(mean) || len(mean) != len(std) {
-		return failed(op, fmt.Errorf("%w: %d means and %d deviations for the channels of %v", millrace.ErrShape, len(mean), len(std), x.Shape()), x)
+		return failed(op, fmt.Errorf("%w: %d means and %d deviations were given for the channels of %v", millrace.ErrShape, len(mean), len(std), x.Shape()), x)
 	}
 	for k := range mean {
 		if math.IsNaN(mean[k]) || math.IsInf(mean[k], 0) || math.IsNaN(std[k]) || math.IsInf(std[k], 0) || std[k] == 0 {
@@ -109,7 +110,7 @@ func notImages(op string, x *millrace.Tensor) *millrace.Tensor {
 	case x.Err() != nil:
 		return failed(op, x.Err(), x)
 	case x.Rank() != 4:
-		return failed(op, fmt.Errorf("%w: %v is no (batch, channels, height, width)", millrace.ErrShape, x.Shape()), x)
+		return failed(op, fmt.Errorf("%w: %v is not (batch, channels, height, width)", millrace.ErrShape, x.Shape()), x)
 	case x.Dim(2) > maxPixels/max(x.Dim(3), 1):
 		return failed(op, fmt.Errorf("%w: images of %v have more than %d pixels", millrace.ErrShape, x.Shape(), maxPixels), x)
 	}
@@ -117,7 +118,7 @@ func notImages(op string, x *millrace.Tensor) *millrace.Tensor {
 }
 
 func failed(op string, err error, x *millrace.Tensor) *millrace.Tensor {
-	return handle.Fail(op, err, []any{x}).(*millrace.Tensor)
+	return hostapi.Fail(op, err, []any{x}).(*millrace.Tensor)
 }
 
 // from makes the numbers first, first+1, … (n of them) on x's stream.

@@ -18,8 +18,9 @@ func CIFAR10(files ...string) (Source, error) {
 	return openCIFAR(files, []cifarLabel{{"label", 10}}, []int{0})
 }
 
-// CIFAR100 opens binary files of CIFAR-100, train.bin or test.bin, otherwise like [CIFAR10]. Y is
-// the class, below 100, and a third field is the class's group, below 20.
+// CIFAR100 opens binary files of CIFAR-100, train.bin or test.bin. Y is the class, below 100, and a
+// third field is the class's group, below 20, both Int32. Otherwise, and in its errors, it is like
+// [CIFAR10].
 func CIFAR100(files ...string) (Source, error) {
 	return openCIFAR(files, []cifarLabel{{"group", 20}, {"label", 100}}, []int{1, 0})
 }

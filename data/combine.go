@@ -53,7 +53,8 @@ func Split(src Source, fraction float64, seed uint64) (first, rest Source, err e
 }
 
 // Concat is the records of several sources, one source after another, as for the files of one data
-// set. Their fields must have equal dtypes and shapes.
+// set. No sources are an error. Sources whose fields differ in number, dtype or shape are
+// millrace.ErrShape.
 func Concat(sources ...Source) (Source, error) {
 	if len(sources) == 0 {
 		return nil, fmt.Errorf("data: concat: no sources")
@@ -93,7 +94,7 @@ func (s *concat) Read(i int, dst []any) error {
 }
 
 // Zip puts sources of equal length side by side: record i has the fields of all their records i,
-// source by source.
+// source by source. Sources of different lengths, and no sources, are millrace.ErrShape.
 func Zip(sources ...Source) (Source, error) {
 	s := &zip{sources: slices.Clone(sources)}
 	for k, src := range sources {
@@ -128,8 +129,9 @@ func (s *zip) Read(i int, dst []any) error {
 }
 
 // Map makes each record from one of another source by a function f: in has the fields of src, out
-// those of fields, each as in [Source]. The loader's workers call f concurrently. For work on whole
-// batches use tensor ops.
+// those of fields, each as in [Source]. The loader's workers call f concurrently, and an error of f
+// ends the loop over batches. For work on whole batches use tensor ops. A field that no tensor can
+// hold is millrace.ErrDType or millrace.ErrShape.
 func Map(src Source, fields []Field, f func(i int, in, out []any) error) (Source, error) {
 	if err := checkFields(fields, 0); err != nil {
 		return nil, fmt.Errorf("data: map: %w", err)

@@ -95,7 +95,7 @@ func CSV(path string, opt CSVOptions) (*Table, error) {
 	return ReadCSV(f, path, opt)
 }
 
-// ReadCSV is [CSV] for any reader. name is used in messages.
+// ReadCSV is [CSV] of what r holds, with the same errors. Messages call it name.
 func ReadCSV(r io.Reader, name string, opt CSVOptions) (*Table, error) {
 	t, err := readCSV(r, name, opt)
 	if err != nil {
@@ -134,7 +134,7 @@ func readCSV(r io.Reader, path string, opt CSVOptions) (*Table, error) {
 		}
 		if errors.Is(err, csv.ErrFieldCount) && names != nil {
 			at, _ := lines.FieldPos(0)
-			return nil, t.fault(bad("line %d has %d values, and the first line %d", at, len(line), len(names)))
+			return nil, t.fault(bad("line %d has %d values, the first line has %d", at, len(line), len(names)))
 		}
 		if _, ok := errors.AsType[*csv.ParseError](err); ok {
 			return nil, t.fault(bad("%w", err))
@@ -173,7 +173,7 @@ func (o *CSVOptions) check() error {
 	case o.Classes < 0 || int64(o.Classes) > maxClasses:
 		return fmt.Errorf("%d classes", o.Classes)
 	case o.Missing > MissingSkip:
-		return fmt.Errorf("no Missing is %d", o.Missing)
+		return fmt.Errorf("Missing is %d, which does not exist", o.Missing)
 	}
 	return nil
 }
@@ -192,7 +192,8 @@ func (t *Table) Fields() []Field {
 	return []Field{t.x, t.out}
 }
 
-// Read returns the values of line i.
+// Read writes record i, a line that was not skipped, to dst: X as Float32; Y as Int32 for a label,
+// as Float32 for a target. It returns no error: all lines were checked when the table was read.
 func (t *Table) Read(i int, dst []any) error {
 	t.record(i, dst[0].([]float32))
 	switch {
@@ -215,7 +216,7 @@ func (t *Table) shaped() error {
 		return err
 	}
 	if len(t.Columns) == 0 || t.x.elems() != len(t.Columns) {
-		return fmt.Errorf("%w: %d columns for a shape of %v", millrace.ErrShape, len(t.Columns), t.x.Shape)
+		return fmt.Errorf("%w: %d columns were given for records of %v", millrace.ErrShape, len(t.Columns), t.x.Shape)
 	}
 	return nil
 }

@@ -45,9 +45,9 @@ func (t *Table) choose(line []string) (names []string, err error) {
 		case err != nil:
 			return nil, err
 		case k == t.y:
-			return nil, fmt.Errorf("column %q is both of X and of Y", which)
+			return nil, fmt.Errorf("column %q is in both X and Y", which)
 		case slices.Contains(chosen, k):
-			return nil, fmt.Errorf("column %q is chosen twice", which)
+			return nil, fmt.Errorf("column %q is named twice", which)
 		}
 		chosen = append(chosen, k)
 	}
@@ -86,7 +86,7 @@ func (t *Table) kinds(names []string) error {
 		}
 		i := slices.IndexFunc(t.cols, func(c column) bool { return c.at == k })
 		if i < 0 {
-			return nil, fmt.Errorf("%s: column %q is none of X", what, which)
+			return nil, fmt.Errorf("%s: column %q is not in X", what, which)
 		}
 		return &t.cols[i], nil
 	}
@@ -103,7 +103,7 @@ func (t *Table) kinds(names []string) error {
 			return err
 		}
 		if c.category {
-			return fmt.Errorf("column %q is of Categories and of Dates", which)
+			return fmt.Errorf("column %q is in both Categories and Dates", which)
 		}
 		if c.layout = t.opt.Dates[which]; c.layout == "" {
 			return fmt.Errorf("column %q of Dates has no layout", which)
@@ -116,7 +116,7 @@ func (t *Table) kinds(names []string) error {
 func find(names []string, which string) (int, error) {
 	if k := slices.Index(names, which); k >= 0 {
 		if slices.Contains(names[k+1:], which) {
-			return 0, bad("several columns are called %q: name one by its number", which)
+			return 0, bad("several columns have the name %q: use the number of one", which)
 		}
 		return k, nil
 	}
@@ -125,7 +125,7 @@ func find(names []string, which string) (int, error) {
 		k += len(names)
 	}
 	if err != nil || k < 0 || k >= len(names) {
-		return 0, bad("no column %q among %q", which, names)
+		return 0, bad("there is no column %q in %q", which, names)
 	}
 	return k, nil
 }
@@ -150,7 +150,7 @@ func (t *Table) finish(texts textIDs) error {
 		}
 	}
 	if like != nil && !slices.Equal(t.Columns, like.Columns) {
-		return bad("its columns are %q, and those of the table that it is to be like %q", t.Columns, like.Columns)
+		return bad("its columns are %q, those of the table in Like are %q", t.Columns, like.Columns)
 	}
 	if t.opt.Missing == MissingMean {
 		return t.fill()
@@ -228,7 +228,7 @@ func (t *Table) mean(k int) error {
 		}
 	}
 	if n == 0 {
-		return bad("all values of the column %q are missing: there is no mean", c.name)
+		return bad("all values of the column %q are missing, so it has no mean", c.name)
 	}
 	if !c.category {
 		t.means = append(t.means, float32(sum/float64(n)))

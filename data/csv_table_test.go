@@ -35,9 +35,9 @@ func TestCSVColumns(t *testing.T) {
 		"one by name":      {columns("price"), "[price] 10, 20, 30, 40, 50"},
 		"by number":        {columns("4"), "[price] 10, 20, 30, 40, 50"},
 		"from the end":     {columns("-1"), "[price] 10, 20, 30, 40, 50"},
-		"target left over": {data.CSVOptions{Columns: []string{"price"}, Target: "-1"}, `column "price" is both of X and of Y`},
-		"twice":            {columns("price", "4"), `column "4" is chosen twice`},
-		"none such":        {columns("cost"), `no column "cost" among ["id" "area" "kind" "built" "price"]`},
+		"target left over": {data.CSVOptions{Columns: []string{"price"}, Target: "-1"}, `column "price" is in both X and Y`},
+		"twice":            {columns("price", "4"), `column "4" is named twice`},
+		"none such":        {columns("cost"), `there is no column "cost" in ["id" "area" "kind" "built" "price"]`},
 		"5":                {columns("5"), `no column "5"`},
 		"empty":            {data.CSVOptions{Columns: []string{}}, "0 columns"},
 		"means":            {data.CSVOptions{Columns: []string{"price", "area"}, Missing: data.MissingMean}, "[price area] 10 50, 20 60, 30 70, 40 90, 50 30"},
@@ -50,14 +50,14 @@ func TestCSVColumns(t *testing.T) {
 		"category shares": {data.CSVOptions{Columns: []string{"kind"}, Categories: []string{"kind"}, Missing: data.MissingMean},
 			"[kind=flat kind=house kind=hut] 1 0 0, 0 1 0, 1 0 0, 0.5 0.25 0.25, 0 0 1"},
 		"missing":       {columns("area"), `line 3, column "area": "": the value is missing`},
-		"no date":       {data.CSVOptions{Columns: []string{"built"}, Dates: map[string]string{"built": "2006-01-02"}, Missing: data.MissingSkip}, `line 6, column "built": "1970-01-01T" is no date`},
-		"not of X":      {data.CSVOptions{Columns: []string{"area"}, Categories: []string{"kind"}}, `Categories: column "kind" is none of X`},
-		"both kinds":    {data.CSVOptions{Categories: []string{"kind"}, Dates: map[string]string{"kind": "2006"}}, "of Categories and of Dates"},
+		"no date":       {data.CSVOptions{Columns: []string{"built"}, Dates: map[string]string{"built": "2006-01-02"}, Missing: data.MissingSkip}, `line 6, column "built": "1970-01-01T" is not a date`},
+		"not of X":      {data.CSVOptions{Columns: []string{"area"}, Categories: []string{"kind"}}, `Categories: column "kind" is not in X`},
+		"both kinds":    {data.CSVOptions{Categories: []string{"kind"}, Dates: map[string]string{"kind": "2006"}}, "in both Categories and Dates"},
 		"no layout":     {data.CSVOptions{Dates: map[string]string{"kind": ""}}, "no layout"},
-		"texts":         {columns("kind"), `"flat" is no number; CSVOptions has Categories`},
-		"shape":         {data.CSVOptions{Columns: []string{"kind", "price"}, Categories: []string{"kind"}, Missing: data.MissingSkip, Shape: []int{2}}, "4 columns for a shape of [2]"},
+		"texts":         {columns("kind"), `"flat" is not a number; CSVOptions has Categories`},
+		"shape":         {data.CSVOptions{Columns: []string{"kind", "price"}, Categories: []string{"kind"}, Missing: data.MissingSkip, Shape: []int{2}}, "4 columns were given for records of [2]"},
 		"missing label": {data.CSVOptions{Columns: []string{"price"}, Label: "kind"}, `line 5, column "kind": "": the value of Y is missing`},
-		"mode":          {data.CSVOptions{Missing: 9}, "no Missing is 9"},
+		"mode":          {data.CSVOptions{Missing: 9}, "Missing is 9"},
 	} {
 		s, err := table(houses, c.opt)
 		got := ""
@@ -100,13 +100,13 @@ func TestCSVSkipped(t *testing.T) {
 		t.Fatalf("%v, %v", s, err)
 	}
 	_, err = table(houses+"a6,x,flat,,\n", o)
-	if re, ok := errors.AsType[*data.RecordError](err); !ok || re.Record != 5 || !strings.Contains(err.Error(), `line 7, column "area": "x" is no number`) {
+	if re, ok := errors.AsType[*data.RecordError](err); !ok || re.Record != 5 || !strings.Contains(err.Error(), `line 7, column "area": "x" is not a number`) {
 		t.Error(err)
 	}
 	if _, err := table("a\n\"\"\nNaN\n", data.CSVOptions{Missing: data.MissingSkip}); err == nil || !strings.Contains(err.Error(), "missing in each of its 2 lines") {
 		t.Error(err)
 	}
-	if _, err := table("a\n\"\"\nNaN\n", data.CSVOptions{Missing: data.MissingMean}); err == nil || !strings.Contains(err.Error(), "there is no mean") {
+	if _, err := table("a\n\"\"\nNaN\n", data.CSVOptions{Missing: data.MissingMean}); err == nil || !strings.Contains(err.Error(), "so it has no mean") {
 		t.Error(err)
 	}
 }
@@ -129,7 +129,7 @@ func TestCSVLike(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"id,area,kind\na1,1,tent\n": `column "kind": "tent" is none of the 3 texts`, "id,area,kind\na9,1,hut\n": `column "id": "a9" is none of the 5 texts`,
+		"id,area,kind\na1,1,tent\n": `column "kind": "tent" is not one of the 3 texts`, "id,area,kind\na9,1,hut\n": `column "id": "a9" is not one of the 5 texts`,
 	} {
 		if _, err := table(text, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -178,13 +178,13 @@ func TestCSVNumbers(t *testing.T) {
 // TestCSVNames: a name of two columns is ambiguous.
 func TestCSVNames(t *testing.T) {
 	text := "a,b,a\n1,2,3\n"
-	if _, err := table(text, columns("a")); err == nil || !strings.Contains(err.Error(), "several columns are called") {
+	if _, err := table(text, columns("a")); err == nil || !strings.Contains(err.Error(), "several columns have the name") {
 		t.Error(err)
 	}
 	if s, err := table(text, columns("2", "b")); err != nil || record(t, s, 0) != "3 2" {
 		t.Error(s, err)
 	}
-	if _, err := table("a,b\n1,2\n3\n", data.CSVOptions{}); err == nil || !strings.Contains(err.Error(), "line 3 has 1 values, and the first line 2") {
+	if _, err := table("a,b\n1,2\n3\n", data.CSVOptions{}); err == nil || !strings.Contains(err.Error(), "line 3 has 1 values, the first line has 2") {
 		t.Error(err)
 	}
 }

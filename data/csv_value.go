@@ -34,7 +34,7 @@ func (ids textIDs) id(column int, text string, known []string) (int32, error) {
 		return id, nil
 	}
 	if known != nil {
-		return 0, fmt.Errorf("%q is none of the %d texts of the table that it is to be like", text, len(known))
+		return 0, fmt.Errorf("%q is not one of the %d texts of the table in Like", text, len(known))
 	}
 	if column != labelColumn && len(list) == maxTexts {
 		return 0, fmt.Errorf("more than %d texts", maxTexts)
@@ -102,7 +102,7 @@ func (t *Table) value(c column, text string, texts textIDs) (float32, error) {
 		var known []string
 		if t.opt.Like != nil {
 			if known = t.opt.Like.Texts[c.name]; known == nil {
-				return 0, fmt.Errorf("the table that it is to be like has no category of this name")
+				return 0, fmt.Errorf("the table in Like has no such category")
 			}
 		}
 		id, err := texts.id(c.at, text, known)
@@ -110,7 +110,7 @@ func (t *Table) value(c column, text string, texts textIDs) (float32, error) {
 	case c.layout != "":
 		at, err := time.Parse(c.layout, text)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no date of the layout %q", text, c.layout)
+			return 0, fmt.Errorf("%q is not a date in the layout %q", text, c.layout)
 		}
 		const day = 24 * 60 * 60
 		return float32((float64(at.Unix()) + float64(at.Nanosecond())/1e9) / day), nil
@@ -121,14 +121,14 @@ func (t *Table) value(c column, text string, texts textIDs) (float32, error) {
 // number parses a decimal number as Float32.
 func (t *Table) number(text string) (float32, error) {
 	if !decimal(text) {
-		return 0, fmt.Errorf("%q is no number%s", text, t.hint(text))
+		return 0, fmt.Errorf("%q is not a number%s", text, t.hint(text))
 	}
 	v, err := strconv.ParseFloat(text, 32)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
 		return 0, fmt.Errorf("%s is out of range", text)
 	case err != nil:
-		return 0, fmt.Errorf("%q is no number", text)
+		return 0, fmt.Errorf("%q is not a number", text)
 	}
 	return float32(v), nil
 }
@@ -198,7 +198,7 @@ func (t *Table) result(text string, texts textIDs) error {
 		var known []string
 		if t.opt.Like != nil {
 			if known = t.opt.Like.Classes; known == nil {
-				return errors.New("the table that it is to be like has no texts for classes")
+				return errors.New("the table in Like has no texts for classes")
 			}
 		}
 		id, err := texts.id(labelColumn, text, known)
@@ -207,7 +207,7 @@ func (t *Table) result(text string, texts textIDs) error {
 	}
 	l, err := strconv.ParseFloat(text, 64) // some programs write 3 as 3.0
 	if err != nil || !decimal(text) || l != math.Trunc(l) {
-		return fmt.Errorf("%q is no class's number", text)
+		return fmt.Errorf("%q is not the number of a class", text)
 	}
 	if l < 0 || l >= float64(t.opt.Classes) {
 		return fmt.Errorf("label %s of %d classes", text, t.opt.Classes)

@@ -41,4 +41,6 @@
 // than its bytes, or their decompressed size. Errors of a file as a whole are found when it is
 // opened. Errors of a record are found when it is read; the loop over batches then ends with the
 // error.
+//
+// Of the source, read loader.go first.
 package data

@@ -154,7 +154,7 @@ func TestMNIST(t *testing.T) {
 		t.Error(err)
 	}
 	few := write(t, "few", idx(8, []uint32{4}, []uint8{0, 9, 1, 10}))
-	for name, files := range map[string][2]string{"numbers differ": {images, few}, "no images": {labels, labels}, "no labels": {images, images}} {
+	for name, files := range map[string][2]string{"numbers differ": {images, few}, ", not images": {labels, labels}, ", not labels": {images, images}} {
 		if _, err := data.MNIST(files[0], files[1], 10); !errors.Is(err, data.ErrFormat) || !strings.Contains(err.Error(), files[0]) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -177,7 +177,7 @@ func TestIDXBadFiles(t *testing.T) {
 		"half a header":    {good[:6], "EOF"},
 		"header only":      {good[:12], "record 0 is cut off"},
 		"cut":              {good[:15], "record 1 is cut off"},
-		"too long":         {append(slices.Clone(good), 1), "behind the last of 3 records"},
+		"too long":         {append(slices.Clone(good), 1), "after the last of 3 records"},
 		"magic":            {append([]byte{1}, good[1:]...), "no IDX file"},
 		"kind":             {idx(0x0A, []uint32{3, 2}, []uint8{1, 2, 3, 4, 5, 6}), "kind 0xa"},
 		"no dimension":     {idx(8, nil, []uint8{1}), "0 dimensions"},
@@ -187,7 +187,7 @@ func TestIDXBadFiles(t *testing.T) {
 		"lying":            {huge, "record 0 is cut off"},
 		"overflow":         {idx(0x0E, []uint32{4000000000, 4000000000, 4000000000}, []uint8{1}), "addressed"},
 		"compressed lying": {zipped(huge), "record 0 is cut off"},
-		"compressed long":  {zipped(append(slices.Clone(good), 1)), "behind the last of 3 records"},
+		"compressed long":  {zipped(append(slices.Clone(good), 1)), "after the last of 3 records"},
 		"compressed cut":   {cut[:len(cut)/2], "EOF"},
 		"compressed empty": {zipped(nil), "EOF"},
 		"gzip's header":    {[]byte{0x1f, 0x8b, 8}, "EOF"},

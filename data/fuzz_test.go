@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/millrace-go/millrace/internal/filetest"
+	"github.com/millrace-go/millrace/internal/testing/filetest"
 )
 
 // readAll reads every record of a source whose file passed the checks at opening. Only labels may

@@ -22,7 +22,8 @@ var idxTypes = map[byte]millrace.DType{
 // IDX opens a file in the format of MNIST, plain or compressed by gzip: an array, whose first
 // dimension numbers the records. Records have one field, of the file's dtype. A plain file is read
 // record by record and stays open while the source is in use; the collector closes it. A compressed
-// file is held in memory.
+// file is held in memory. A file that is no IDX file, or has fewer or more bytes than its header
+// says, is [ErrFormat].
 func IDX(path string) (Source, error) {
 	s, err := openIDX(path)
 	if err != nil {
@@ -45,9 +46,9 @@ func MNIST(images, labels string, classes int) (Source, error) {
 	}
 	switch {
 	case x.field.DType != millrace.Uint8 || len(x.field.Shape) != 2:
-		return nil, fmt.Errorf("data: %s: %w", images, bad("no images, but records of %v%v", x.field.DType, x.field.Shape))
+		return nil, fmt.Errorf("data: %s: %w", images, bad("the records are %v%v, not images", x.field.DType, x.field.Shape))
 	case y.field.DType != millrace.Uint8 || len(y.field.Shape) != 0:
-		return nil, fmt.Errorf("data: %s: %w", labels, bad("no labels, but records of %v%v", y.field.DType, y.field.Shape))
+		return nil, fmt.Errorf("data: %s: %w", labels, bad("the records are %v%v, not labels", y.field.DType, y.field.Shape))
 	case x.n != y.n:
 		return nil, fmt.Errorf("data: %s and %s: %w", images, labels, bad("%d images and %d labels", x.n, y.n))
 	}
@@ -132,7 +133,7 @@ func readIDX(f interface {
 		return nil, broken(err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("what gzip unpacks: %w", err)
+		return nil, fmt.Errorf("the data unpacked by gzip: %w", err)
 	}
 	// The buffer grows as elements arrive, and stops at the size in the header. Neither a header
 	// nor compression can therefore demand more memory than there is data.
@@ -185,7 +186,7 @@ func idxHeader(r io.Reader, path string, start []byte) (*idx, error) {
 	case (head[0] != 0 || head[1] != 0 || !ok) && sniff.Explain(start, sniff.IDX) != "":
 		return nil, bad("no IDX file: %s", sniff.Explain(start, sniff.IDX))
 	case head[0] != 0 || head[1] != 0:
-		return nil, bad("no IDX file starts with %#x", head[:])
+		return nil, bad("it starts with %#x, as no IDX file does", head[:])
 	case !ok:
 		return nil, bad("elements of the unknown kind %#x", head[2])
 	case rank < 1 || rank > maxRank+1:
@@ -227,7 +228,7 @@ func (s *idx) whole(got int64) error {
 	case got < want:
 		return bad("%w: the header promises %d records, and record %d is cut off", io.ErrUnexpectedEOF, s.n, got/s.recordSize())
 	case got > want:
-		return bad("bytes behind the last of %d records", s.n)
+		return bad("there are bytes after the last of %d records", s.n)
 	}
 	return nil
 }

@@ -63,14 +63,14 @@ func Images(dir string, opt ImageOptions) (*Folder, error) {
 		case info.IsDir():
 			err = s.class(path, e.Name())
 		case isImage(path):
-			err = fmt.Errorf("%s: %w", path, bad("an image that is in no class's folder"))
+			err = fmt.Errorf("%s: %w", path, bad("the image is not in a folder of a class"))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("data: %w", err)
 		}
 	}
 	if len(s.Files) == 0 {
-		return nil, fmt.Errorf("data: %s: %w", dir, bad("no folders of images in it"))
+		return nil, fmt.Errorf("data: %s: %w", dir, bad("it has no folders of images"))
 	}
 	if err := s.measure(); err != nil {
 		return nil, fmt.Errorf("data: %w", s.fault(0, err))
@@ -117,7 +117,7 @@ func (s *Folder) class(dir, name string) error {
 		return err
 	}
 	if len(files) == 0 {
-		return fmt.Errorf("%s: %w", dir, bad("a class without images"))
+		return fmt.Errorf("%s: %w", dir, bad("the class has no images"))
 	}
 	slices.Sort(files)
 	s.Files = append(s.Files, files...)
@@ -161,7 +161,9 @@ func (s *Folder) Fields() []Field {
 	}
 }
 
-// Read decodes image i.
+// Read decodes image i into dst[0], Uint8, and writes its label to dst[1], Int32. A file that
+// cannot be read, that is no image, or whose image has another size than the first one is a
+// [*RecordError]; except for errors of the file system it wraps [ErrFormat].
 func (s *Folder) Read(i int, dst []any) error {
 	file, err := os.ReadFile(s.Files[i])
 	if err != nil {
@@ -179,7 +181,7 @@ func (s *Folder) Read(i int, dst []any) error {
 		return s.fault(i, broken(err))
 	}
 	if img.Bounds().Size() != s.size {
-		return s.fault(i, bad("%v pixels behind a header for %v", img.Bounds().Size(), s.size))
+		return s.fault(i, bad("%v pixels, but the header says %v", img.Bounds().Size(), s.size))
 	}
 	if s.opt.Gray {
 		gray(dst[0].([]uint8), img)

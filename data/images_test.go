@@ -19,7 +19,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/data"
-	"github.com/millrace-go/millrace/internal/filetest"
+	"github.com/millrace-go/millrace/internal/testing/filetest"
 )
 
 func encoded(t testing.TB, img image.Image, asJPEG bool) []byte {

@@ -104,7 +104,7 @@ func newLoader(src Source, opt Options) (*Loader, error) {
 	case l.n < 1:
 		return nil, errors.New("the source has no records")
 	case opt.DropLast && l.n < opt.Batch:
-		return nil, fmt.Errorf("%d records give no batch of %d", l.n, opt.Batch)
+		return nil, fmt.Errorf("%d records are fewer than a batch of %d", l.n, opt.Batch)
 	case opt.Shuffle && uint64(l.n) > math.MaxUint32:
 		return nil, fmt.Errorf("%d records to shuffle are more than %d", l.n, uint32(math.MaxUint32))
 	}
@@ -150,10 +150,10 @@ func (l *Loader) place() (err error) {
 	case *millrace.Stream:
 		l.dev, l.on = p.Device(), p
 	default:
-		return errors.New("batches are in no scope: give a device or a stream")
+		return errors.New("batches cannot be in a scope: give a device or a stream")
 	}
 	if err == nil && l.dev == nil {
-		return errors.New("a device or stream that is nil")
+		return errors.New("nil device or stream")
 	}
 	return err
 }
@@ -183,12 +183,12 @@ func (l *Loader) Restore(s State) error {
 	want := State{Epoch: s.Epoch, Position: s.Position, Records: l.n, Shuffle: l.opt.Shuffle, Seed: l.opt.Seed}
 	switch {
 	case l.running:
-		return errors.New("data: restore: batches are being asked for")
+		return errors.New("data: restore: a loop over the batches is running")
 	case s != want:
 		return fmt.Errorf("data: restore: the state is %+v, for a loader of %d records with Shuffle %v and Seed %d",
 			s, want.Records, want.Shuffle, want.Seed)
 	case s.Epoch < 0 || s.Position < 0 || s.Position >= l.n:
-		return fmt.Errorf("data: restore: there is no epoch %d, position %d of %d", s.Epoch, s.Position, l.n)
+		return fmt.Errorf("data: restore: epoch %d, position %d of %d does not exist", s.Epoch, s.Position, l.n)
 	}
 	l.state = s
 	l.settle()

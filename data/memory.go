@@ -31,7 +31,7 @@ func ColumnOf[T millrace.Element](elems []T, shape ...int) Column {
 	}
 	size := c.field.elems()
 	if size == 0 || len(elems)%size != 0 {
-		c.err = fmt.Errorf("%w: %d elements are no number of records of %v", millrace.ErrShape, len(elems), shape)
+		c.err = fmt.Errorf("%w: %d elements are not a whole number of records of %v", millrace.ErrShape, len(elems), shape)
 		return c
 	}
 	c.n = len(elems) / size
@@ -45,7 +45,9 @@ type columns struct {
 	n      int
 }
 
-// FromColumns makes a source of columns with equal numbers of records, such as inputs and labels.
+// FromColumns makes a source of columns, such as inputs and labels. Columns with different numbers
+// of records, a Column that [ColumnOf] did not make, and no columns are millrace.ErrShape. The
+// elements are not copied.
 func FromColumns(cols ...Column) (Source, error) {
 	s := &columns{cols: slices.Clone(cols)}
 	for k := range s.cols {
@@ -78,7 +80,9 @@ func usualName(k int) string {
 }
 
 // FromTensors makes a source of tensors with records along their first dimension. It computes the
-// tensors and copies their elements to Go's memory.
+// tensors and copies their elements to Go's memory. It returns an error that a tensor carries or
+// that computing it finds. A 0-d tensor is millrace.ErrShape, and so are tensors with different
+// numbers of records.
 func FromTensors(ts ...*millrace.Tensor) (Source, error) {
 	cols := make([]Column, len(ts))
 	for k, t := range ts {

@@ -162,7 +162,7 @@ func (p *pipeline) read(t task) {
 	defer func() {
 		if !ended {
 			// recover returns nil if runtime.Goexit ends the goroutine.
-			t.s.fail(r, fmt.Errorf("reading it ended the goroutine"), &panicked{t.s.records[r], recover(), debug.Stack()})
+			t.s.fail(r, fmt.Errorf("its Read ended the goroutine"), &panicked{t.s.records[r], recover(), debug.Stack()})
 		}
 		if t.s.left.Add(-1) == 0 {
 			t.s.done <- struct{}{}

@@ -93,7 +93,7 @@ func (f Field) elems() int {
 // check returns the reason why there can be no batches of n records with such a field.
 func (f Field) check(n int) error {
 	if !f.DType.Tensor() {
-		return fmt.Errorf("field %q: %w: %v is no dtype of tensors", f.Name, millrace.ErrDType, f.DType)
+		return fmt.Errorf("field %q: %w: %v is not a tensor dtype", f.Name, millrace.ErrDType, f.DType)
 	}
 	if len(f.Shape) > maxRank {
 		return fmt.Errorf("field %q: %w: %v has more than %d dimensions", f.Name, millrace.ErrShape, f.Shape, maxRank)
@@ -123,4 +123,5 @@ func checkFields(fields []Field, n int) error {
 // same reports whether records with either field can be in one batch.
 func (f Field) same(g Field) bool { return f.DType == g.DType && slices.Equal(f.Shape, g.Shape) }
 
+// String is the field's name, dtype and shape, such as "image uint8[3 32 32]".
 func (f Field) String() string { return fmt.Sprintf("%s %v%v", f.Name, f.DType, f.Shape) }

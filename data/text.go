@@ -81,7 +81,7 @@ func (v *Vocabulary) Encode(text string) ([]int32, error) {
 	for i, r := range text {
 		id, ok := v.ids[r]
 		if !ok {
-			return nil, fmt.Errorf("data: encode: byte %d: %q is none of the %d characters", i, r, len(v.runes))
+			return nil, fmt.Errorf("data: encode: byte %d: %q is not one of the %d characters", i, r, len(v.runes))
 		}
 		ids = append(ids, id)
 	}
@@ -93,7 +93,7 @@ func (v *Vocabulary) Decode(ids []int32) (string, error) {
 	var b strings.Builder
 	for i, id := range ids {
 		if id < 0 || int(id) >= len(v.runes) {
-			return "", fmt.Errorf("data: decode: token %d is %d of %d", i, id, len(v.runes))
+			return "", fmt.Errorf("data: decode: token %d is %d, of a vocabulary of %d", i, id, len(v.runes))
 		}
 		b.WriteRune(v.runes[id])
 	}
@@ -110,7 +110,7 @@ func Windows(tokens []int32, length, stride int) (Source, error) {
 		return nil, fmt.Errorf("data: windows: length %d and stride %d", length, stride)
 	}
 	if len(tokens) <= length {
-		return nil, fmt.Errorf("data: windows: %d tokens give no window of %d and what follows", len(tokens), length)
+		return nil, fmt.Errorf("data: windows: %d tokens are fewer than a window of %d and the token after it", len(tokens), length)
 	}
 	return &windows{tokens, length, stride}, nil
 }

@@ -1,18 +1,3 @@
-// Package debug shows what a running program's devices do, as net/http/pprof does it. It is
-// imported for what that does:
-//
-//	import _ "github.com/millrace-go/millrace/debug"
-//
-// Then http.DefaultServeMux serves /debug/millrace, the page of [millrace.Report] of all open
-// devices; expvar has their counters as "millrace", on /debug/vars; and samples of pprof's
-// CPU profiles carry the labels "kernel" and "kernel_key" where a kernel runs on the CPU:
-//
-//	go tool pprof -tagfocus=kernel=... or, in its shell, tags
-//
-// Times on the page are of devices that were opened with Options.Report, or with
-// MILLRACE_DEVICE=cpu:report. A goroutine that runs a kernel itself, as one does that waits
-// for a small result, loses the labels that the program gave it with pprof.Do. Kernels of
-// bound recordings that are a single call carry none.
 package debug
 
 import (
@@ -22,14 +7,14 @@ import (
 	"runtime/pprof"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/label"
+	"github.com/millrace-go/millrace/internal/proflabel"
 	"github.com/millrace-go/millrace/stream"
 )
 
 func init() {
 	http.HandleFunc("GET /debug/millrace", Page)
 	expvar.Publish("millrace", expvar.Func(func() any { return Counters() }))
-	label.Use(label.Marks{
+	proflabel.Use(proflabel.Marks{
 		Make: func(kernel, key string) any {
 			return pprof.WithLabels(context.Background(), pprof.Labels("kernel", kernel, "kernel_key", key))
 		},

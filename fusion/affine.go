@@ -83,7 +83,7 @@ func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 	}
 	n := &seg.Nodes[h.Node]
 	if !crossable(n.Op, h.Up) {
-		return fmt.Errorf("%w: no way across %s", errPath, n.Op)
+		return fmt.Errorf("%w: an index cannot pass %s", errPath, n.Op)
 	}
 	if h.Arg < 0 || h.Arg >= int(n.NArgs) || n.Args[h.Arg].Scalar {
 		return errPath
@@ -243,7 +243,7 @@ func (t *tracer) restart(shape ir.Shape) error {
 func (t *tracer) stage() error {
 	p := t.linear()
 	if p.idx != 0 {
-		return fmt.Errorf("%w: an index goes through a reshape", errPath)
+		return fmt.Errorf("%w: an index passes a reshape", errPath)
 	}
 	t.close(p)
 	t.digits = &space{}

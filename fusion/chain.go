@@ -59,12 +59,7 @@ func (x *explorer) chains() []Chain {
 // updates reports a group that may overwrite an operand that ends with the segment. In a chain it
 // could not overwrite it: the whole operand is read until the last tile.
 func (x *explorer) updates(g *group) bool {
-	for _, t := range x.price(g).reads {
-		if x.seg.Tensors[t].Life == segment.LifeInputDying && x.overwrites(g, t) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.price(g).reads, func(t int32) bool { return x.seg.Tensors[t].Life == segment.LifeInputDying && x.overwrites(g, t) })
 }
 
 // onlyReader is the only group that reads the result of g; nil if there are other readers, or if

@@ -3,6 +3,7 @@ package fusion
 import (
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/segment"
+	"slices"
 )
 
 // dimSet says which dims of a segment's tensors are equal in every segment of the same relative
@@ -211,12 +212,7 @@ func (d *dimSet) run(i0, i1, j0, j1 int32) {
 }
 
 func has(axes []int, i int) bool {
-	for _, a := range axes {
-		if a == i {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(axes, i)
 }
 
 // classes numbers the shapes of a segment. Two tensors of one class have equal shapes at all sizes.

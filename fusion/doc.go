@@ -3,8 +3,8 @@
 // The package also binds plans: from the real shapes of a segment it computes where every kernel
 // operand finds its elements.
 //
-// Input: a segment.Segment and a device's runtime.Caps. Output: a Plan, which holds no pointer to
-// a device or buffer and no concrete shape. Read explore.go first.
+// Input: a segment.Segment and a device's runtime.Caps. Output: a Plan, which holds no pointer to a
+// device or buffer and no concrete shape. Read explore.go first.
 //
 // Engine part: no compatibility promise; use package millrace.
 package fusion

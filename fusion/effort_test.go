@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/internal/testing/progen"
 )
 
 // TestEffort checks that a search that reaches its bound gives the greedy plan, and any other

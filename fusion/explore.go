@@ -112,7 +112,7 @@ func (x *explorer) best() (*Plan, error) {
 	switch {
 	case x.stopped:
 		return nil, ErrStopped
-	case !x.weary:
+	case !x.exhausted:
 		return p, err
 	}
 	x.groups, x.stored, x.opt.Mode, x.sizes = nil, stored, Greedy, nil
@@ -138,7 +138,7 @@ func (x *explorer) spend(n int) {
 	}
 	x.spent += n
 	if x.opt.Effort > 0 && x.spent > x.opt.Effort {
-		x.weary = true
+		x.exhausted = true
 	}
 	if x.opt.Stop != nil && x.opt.Stop() {
 		x.stopped = true
@@ -146,7 +146,7 @@ func (x *explorer) spend(n int) {
 }
 
 // over reports that the search has ended without a result.
-func (x *explorer) over() bool { return x.weary || x.stopped }
+func (x *explorer) over() bool { return x.exhausted || x.stopped }
 
 // explorer holds one exploration: the fixed facts (the graph, the device) and the current groups.
 type explorer struct {
@@ -166,14 +166,14 @@ type explorer struct {
 	writes   []write
 	touch    [2][][]int       // see nearPairs
 	sizes    []Size           // the sizes at which the same choices would be made again
-	lone     map[int32]*group // see groupOf
+	ofTensor map[int32]*group // see groupOf
 
-	values         int  // number of values put into bodies, over all bodies
-	limited        bool // planning ends with errLate if it takes long
-	patience       int  // number of values after which that is so; 0: never
-	search         bool // true while the search for the best plan runs
-	spent          int
-	weary, stopped bool
+	values             int  // number of values put into bodies, over all bodies
+	limited            bool // planning ends with errLate if it takes long
+	patience           int  // number of values after which that is so; 0: never
+	search             bool // true while the search for the best plan runs
+	spent              int
+	exhausted, stopped bool
 }
 
 func newExplorer(seg *segment.Segment, caps *runtime.Caps, opt Options) *explorer {
@@ -185,7 +185,7 @@ func newExplorer(seg *segment.Segment, caps *runtime.Caps, opt Options) *explore
 		weights:  make(weights),
 		stored:   make([]bool, len(seg.Tensors)),
 		verdicts: make(map[pair]verdict),
-		lone:     make(map[int32]*group),
+		ofTensor: make(map[int32]*group),
 	}
 	x.part = make([]int32, len(seg.Nodes))
 	for n := range x.part {
@@ -199,7 +199,7 @@ func (x *explorer) begin() {
 	x.chooseRoots(x.stored)
 	x.wanted = slices.Clone(x.stored)
 	for t := range x.wanted {
-		if x.isDear(int32(t)) && x.seg.Tensors[t].Life != segment.LifeWrite {
+		if x.isCostly(int32(t)) && x.seg.Tensors[t].Life != segment.LifeWrite {
 			x.wanted[t] = false // written only if a kernel reads it
 		}
 	}
@@ -299,7 +299,7 @@ func (x *explorer) saved() float64 {
 	}
 	alike := *x.graph // the same facts; only what is written is chosen anew
 	alike.roots, alike.alias = nil, slices.Repeat([]int32{-1}, len(x.alias))
-	u := &explorer{graph: &alike, caps: x.caps, opt: Options{Mode: Unfused}, model: x.model, weights: x.weights, stored: make([]bool, len(x.stored)), lone: make(map[int32]*group)}
+	u := &explorer{graph: &alike, caps: x.caps, opt: Options{Mode: Unfused}, model: x.model, weights: x.weights, stored: make([]bool, len(x.stored)), ofTensor: make(map[int32]*group)}
 	u.eachAlone()
 	apart, now := u.total(), x.total()
 	if math.Abs(apart-now) < 1e-9*apart { // equal: only the order of the sum differs

@@ -24,8 +24,8 @@ type flow struct {
 // maxLeaves is the largest number of tensors in memory from which a value may be recomputed.
 const maxLeaves = 4
 
-// dear is an amount of work that marks a value as too costly to recompute.
-const dear = 1 << 20
+// costly is the amount of work of a value that is too costly to recompute.
+const costly = 1 << 20
 
 func (x *explorer) newFlow() *flow {
 	n := len(x.seg.Tensors)
@@ -248,7 +248,7 @@ func (f *flow) trace(n, t int32) {
 	switch node.Op.Class() {
 	case ir.ClassView, ir.ClassCreate, ir.ClassElementwise:
 	default:
-		f.work[t] = dear
+		f.work[t] = costly
 	}
 	if !f.isView(t) {
 		f.work[t] += f.weight(node)
@@ -264,15 +264,15 @@ func (f *flow) trace(n, t int32) {
 			}
 		}
 	}
-	if len(f.from[t]) > maxLeaves || f.work[t] >= dear {
-		f.work[t], f.from[t] = dear, nil
+	if len(f.from[t]) > maxLeaves || f.work[t] >= costly {
+		f.work[t], f.from[t] = costly, nil
 	}
 }
 
 // again reports that recomputing a value in the later parts is predicted to be faster than writing
 // and reading it.
 func (f *flow) again(t int32) bool {
-	if f.work[t] >= dear {
+	if f.work[t] >= costly {
 		return false
 	}
 	elems, bytes := f.elems(t), int64(0)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace-go/millrace/internal/golden"
+	"github.com/millrace-go/millrace/internal/testing/golden"
 	"github.com/millrace-go/millrace/runtime"
 )
 

@@ -94,8 +94,8 @@ func (g *graph) folds1(n *ir.Node) bool {
 		!(g.denormals.Computes(n.Op) && g.denormals.Flushes(n.DT))
 }
 
-// isDear reports a result that is too costly to compute twice.
-func (g *graph) isDear(t int32) bool {
+// isCostly reports a result that is too costly to compute twice.
+func (g *graph) isCostly(t int32) bool {
 	return g.isRowOp(t)
 }
 
@@ -138,7 +138,7 @@ func (g *graph) chooseRoots(stored []bool) {
 		count[b]++
 	}
 	for t := range g.seg.Tensors {
-		if g.needed[t] && g.isDear(int32(t)) {
+		if g.needed[t] && g.isCostly(int32(t)) {
 			stored[t] = true
 		}
 		if count[t] > 0 && (views[t] > g.elems(int32(t)) || count[t] > 1 && views[t] == g.elems(int32(t))) {
@@ -205,7 +205,7 @@ func (g *graph) check() error {
 	}
 	for t := range g.seg.Tensors {
 		if g.seg.Tensors[t].Life == segment.LifeWrite && g.seg.Tensors[t].Def < 0 {
-			return fmt.Errorf("tensor %d is to be written but no node makes it", t)
+			return fmt.Errorf("no node makes tensor %d, which must be written", t)
 		}
 	}
 	return nil

@@ -49,14 +49,14 @@ type cost struct {
 // only if another of the values behind it is stored now: where a group is too large, splitting it
 // needs the prices of all values in it at each split.
 func (x *explorer) groupOf(t int32) *group {
-	if g := x.lone[t]; g != nil && x.current(g) {
+	if g := x.ofTensor[t]; g != nil && x.current(g) {
 		if g.cost != nil {
 			x.spend(g.cost.code)
 		}
 		return g
 	}
 	g := x.newGroup(t)
-	x.lone[t] = g
+	x.ofTensor[t] = g
 	return g
 }
 
@@ -273,10 +273,5 @@ func (g *group) writes(t int32) bool {
 
 // feeds reports whether b reads a root of a.
 func (x *explorer) feeds(a, b *group) bool {
-	for _, r := range a.roots {
-		if slices.Contains(x.price(b).reads, r.tensor) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.roots, func(r root) bool { return slices.Contains(x.price(b).reads, r.tensor) })
 }

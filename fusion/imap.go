@@ -3,6 +3,7 @@ package fusion
 import (
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/segment"
+	"slices"
 )
 
 // An indexMap takes points of a domain of one shape class to elements of a value of another class.
@@ -325,22 +326,12 @@ func (m *indexMap) path() []Hop {
 
 // bijective reports that every element is reached at exactly one point.
 func (m *indexMap) bijective() bool {
-	for _, s := range m.steps {
-		if s.kind != stepPermute && s.kind != stepReshape {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(m.steps, func(s mapStep) bool { return s.kind != stepPermute && s.kind != stepReshape })
 }
 
 // permutes reports that neighbours in the domain need not be neighbours in memory.
 func (m *indexMap) permutes() bool {
-	for _, s := range m.steps {
-		if s.kind == stepPermute {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.steps, func(s mapStep) bool { return s.kind == stepPermute })
 }
 
 // storable reports that every element is reached, and that an element reached several times is

@@ -3,7 +3,7 @@ package fusion
 import (
 	"testing"
 
-	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/internal/testing/progen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/segment"
 )

@@ -31,6 +31,7 @@ type planParser struct {
 	plan   *Plan
 	kernel strings.Builder // text of the last step's kernel
 	words  []string
+	err    error // the first one of the line
 }
 
 func (p *planParser) line(line string) error {
@@ -55,13 +56,10 @@ func (p *planParser) line(line string) error {
 		if s.inStep && len(p.plan.Steps) == 0 {
 			return fmt.Errorf("%s outside a step", head)
 		}
-		if err := s.read(p, line); err != nil {
-			return err
+		if s.read(p, line); len(p.words) > 0 {
+			p.fail("unexpected %q", p.words[0])
 		}
-		if len(p.words) > 0 {
-			return fmt.Errorf("unexpected %q", p.words[0])
-		}
-		return nil
+		return p.err
 	}
 	return fmt.Errorf("unknown line %q", line)
 }
@@ -69,7 +67,7 @@ func (p *planParser) line(line string) error {
 var planLines = []struct {
 	word   string
 	inStep bool
-	read   func(p *planParser, line string) error
+	read   func(p *planParser, line string)
 }{
 	{"step", false, (*planParser).step},
 	{"operand", true, (*planParser).operand},
@@ -91,43 +89,52 @@ func (p *planParser) next() string {
 	return w
 }
 
+// fail keeps the first error of a line. Later words of that line do not count.
+func (p *planParser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
+	}
+}
+
 // number parses a word that is prefix followed by a number of 16 bits. Every segment's numbers fit
 // in 16 bits; larger ones could make later code allocate much memory.
-func (p *planParser) number(prefix string) (int, error) {
+func (p *planParser) number(prefix string) int {
 	w := p.next()
 	s, ok := strings.CutPrefix(w, prefix)
-	if !ok {
-		return 0, fmt.Errorf("%q where %s and a number should be", w, prefix)
-	}
 	n, err := strconv.ParseUint(s, 10, 16)
-	if err != nil {
-		return 0, fmt.Errorf("%q where a number should be", w)
+	switch {
+	case !ok:
+		p.fail("got %q, want %s and a number", w, prefix)
+	case err != nil:
+		p.fail("got %q, want a number", w)
 	}
-	return int(n), nil
+	return int(n)
+}
+
+// counted parses the number of the next element of a list.
+func (p *planParser) counted(what string, want int) {
+	if n := p.number(""); n != want {
+		p.fail("got %s %d, want %d", what, n, want)
+	}
 }
 
 // expect skips one fixed word.
-func (p *planParser) expect(word string) error {
+func (p *planParser) expect(word string) {
 	if w := p.next(); w != word {
-		return fmt.Errorf("%q where %q should be", w, word)
+		p.fail("got %q, want %q", w, word)
 	}
-	return nil
 }
 
 // list parses a word and the numbers after it, if the word is next.
-func (p *planParser) list(word string) (ns []int, err error) {
+func (p *planParser) list(word string) (ns []int) {
 	if len(p.words) == 0 || p.words[0] != word {
-		return nil, nil
+		return nil
 	}
 	p.next()
 	for len(p.words) > 0 && p.words[0][0] >= '0' && p.words[0][0] <= '9' {
-		n, err := p.number("")
-		if err != nil {
-			return nil, err
-		}
-		ns = append(ns, n)
+		ns = append(ns, p.number(""))
 	}
-	return ns, nil
+	return ns
 }
 
 // endStep parses the kernel that was collected for the last step.
@@ -139,7 +146,7 @@ func (p *planParser) endStep() error {
 	if err != nil {
 		return fmt.Errorf("kernel of step %d: %w", len(p.plan.Steps)-1, err)
 	}
-	s := &p.plan.Steps[len(p.plan.Steps)-1]
+	s := p.last()
 	if len(s.Operands) != len(k.Operands) {
 		return fmt.Errorf("step %d has %d operands, its kernel %d", len(p.plan.Steps)-1, len(s.Operands), len(k.Operands))
 	}
@@ -148,88 +155,50 @@ func (p *planParser) endStep() error {
 	return nil
 }
 
-func (p *planParser) step(string) (err error) {
-	n, err := p.number("")
-	if err == nil && n != len(p.plan.Steps) {
-		err = fmt.Errorf("step %d where %d should be", n, len(p.plan.Steps))
-	}
-	if err != nil {
-		return err
-	}
-	s := Step{}
-	if err := p.expect("domain"); err != nil {
-		return err
-	}
-	if s.Domain, err = p.number("t"); err != nil {
-		return err
-	}
-	for _, l := range []struct {
-		word string
-		to   *[]int
-	}{{"axes", &s.Axes}, {"nodes", &s.Nodes}, {"scalars", &s.Scalars}} {
-		if *l.to, err = p.list(l.word); err != nil {
-			return err
-		}
-	}
-	p.plan.Steps = append(p.plan.Steps, s)
-	return nil
+// last is the step that was read last.
+func (p *planParser) last() *Step { return &p.plan.Steps[len(p.plan.Steps)-1] }
+
+func (p *planParser) step(string) {
+	p.counted("step", len(p.plan.Steps))
+	p.expect("domain")
+	p.plan.Steps = append(p.plan.Steps, Step{Domain: p.number("t"), Axes: p.list("axes"), Nodes: p.list("nodes"), Scalars: p.list("scalars")})
 }
 
-func (p *planParser) operand(string) (err error) {
-	s := &p.plan.Steps[len(p.plan.Steps)-1]
-	n, err := p.number("")
-	if err == nil && n != len(s.Operands) {
-		err = fmt.Errorf("operand %d where %d should be", n, len(s.Operands))
-	}
-	if err != nil {
-		return err
-	}
-	o := Operand{}
-	if o.Tensor, err = p.number("t"); err != nil {
-		return err
-	}
-	if o.Path, err = p.path(); err != nil {
-		return err
-	}
-	s.Operands = append(s.Operands, o)
-	return nil
+func (p *planParser) operand(string) {
+	s := p.last()
+	p.counted("operand", len(s.Operands))
+	s.Operands = append(s.Operands, Operand{Tensor: p.number("t"), Path: p.path()})
 }
 
-func (p *planParser) path() (path []Hop, err error) {
+func (p *planParser) path() (path []Hop) {
 	if len(p.words) == 0 {
-		return nil, nil
+		return nil
 	}
-	if err := p.expect("path"); err != nil {
-		return nil, err
-	}
-	for len(p.words) > 0 {
+	p.expect("path")
+	for len(p.words) > 0 && p.err == nil {
 		h := Hop{}
 		switch w := p.words[0]; {
 		case strings.HasPrefix(w, "to:"):
-			h.Node = -1
-			h.Arg, err = p.number("to:")
+			h.Node, h.Arg = -1, p.number("to:")
 		case strings.HasPrefix(w, "up:"):
 			h.Up = true
 			node, arg, ok := strings.Cut(w, "/")
 			if p.words[0] = node; ok {
 				p.words = slices.Insert(p.words, 1, arg)
 			}
-			if h.Node, err = p.number("up:"); err == nil && ok {
-				h.Arg, err = p.number("")
+			if h.Node = p.number("up:"); ok {
+				h.Arg = p.number("")
 			}
 		default:
-			h, err = p.across()
-		}
-		if err != nil {
-			return nil, err
+			h = p.across()
 		}
 		path = append(path, h)
 	}
-	return path, nil
+	return path
 }
 
 // across parses a hop such as 3, 3/1 or low:3/1.2.
-func (p *planParser) across() (h Hop, err error) {
+func (p *planParser) across() (h Hop) {
 	w := p.next()
 	word, rest, bound := strings.Cut(w, ":")
 	if bound {
@@ -239,135 +208,86 @@ func (p *planParser) across() (h Hop, err error) {
 			}
 		}
 		if h.Bound == NoBound {
-			return h, fmt.Errorf("unknown hop %q", w)
+			p.fail("unknown hop %q", w)
+			return h
 		}
 		var dim string
 		rest, dim, _ = strings.Cut(rest, ".")
 		w = rest
 		p.words = append([]string{dim}, p.words...)
-		if h.Dim, err = p.number(""); err != nil {
-			return h, err
-		}
+		h.Dim = p.number("")
 	}
 	node, arg, ok := strings.Cut(w, "/")
-	if bound != (bound && ok) {
-		return h, fmt.Errorf("%q where a node and its operand should be", w)
+	if bound && !ok {
+		p.fail("got %q, want a node and its operand", w)
 	}
-	p.words = append([]string{node, arg}, p.words...)
-	if h.Node, err = p.number(""); err != nil {
-		return h, err
+	p.words = append([]string{node}, p.words...)
+	h.Node = p.number("")
+	if ok {
+		p.words = append([]string{arg}, p.words...)
+		h.Arg = p.number("")
 	}
-	if !ok {
-		p.next()
-		return h, nil
-	}
-	h.Arg, err = p.number("")
-	return h, err
+	return h
 }
 
-func (p *planParser) inPlace(string) error {
-	s := &p.plan.Steps[len(p.plan.Steps)-1]
-	out, err := p.number("")
-	if err != nil {
-		return err
-	}
-	in, err := p.number("")
-	if err != nil {
-		return err
-	}
-	s.InPlace = append(s.InPlace, InPlace{Out: out, In: in})
-	return nil
+func (p *planParser) inPlace(string) {
+	p.last().InPlace = append(p.last().InPlace, InPlace{Out: p.number(""), In: p.number("")})
 }
 
-func (p *planParser) alias(string) (err error) {
-	a := Alias{}
-	if a.Tensor, err = p.number("t"); err != nil {
-		return err
-	}
-	if err := p.expect("of"); err != nil {
-		return err
-	}
-	if a.Of, err = p.number("t"); err != nil {
-		return err
-	}
-	if a.Path, err = p.path(); err != nil {
-		return err
-	}
+func (p *planParser) alias(string) {
+	a := Alias{Tensor: p.number("t")}
+	p.expect("of")
+	a.Of, a.Path = p.number("t"), p.path()
 	p.plan.Aliases = append(p.plan.Aliases, a)
-	return nil
 }
 
-func (p *planParser) chain(string) (err error) {
-	c := Chain{}
-	if c.From, err = p.number(""); err == nil {
-		c.To, err = p.number("")
-	}
-	p.plan.Chains = append(p.plan.Chains, c)
-	return err
+func (p *planParser) chain(string) {
+	p.plan.Chains = append(p.plan.Chains, Chain{From: p.number(""), To: p.number("")})
 }
 
-func (p *planParser) guard(string) (err error) {
+func (p *planParser) guard(string) {
 	g := Guard{}
 	switch w := p.next(); w {
 	case "unit":
 		g.Unit = true
-		node, dim, _ := strings.Cut(p.next(), ".")
-		p.words = append([]string{node, dim}, p.words...)
-		if g.A, err = p.number(""); err == nil {
-			g.ADim, err = p.number("")
-		}
+		g.A, g.ADim = p.dim("")
 	case "scalar":
 		g.Scalar = true
-		if g.A, err = p.number(""); err == nil {
-			g.B, err = p.number("")
-		}
+		g.A, g.B = p.number(""), p.number("")
 	case "dim":
-		if g.A, g.ADim, err = p.dim(); err == nil {
-			g.B, g.BDim, err = p.dim()
-		}
+		g.A, g.ADim = p.dim("t")
+		g.B, g.BDim = p.dim("t")
 	default:
-		err = fmt.Errorf("unknown guard %q", w)
+		p.fail("unknown guard %q", w)
 	}
 	p.plan.Guards = append(p.plan.Guards, g)
-	return err
 }
 
-// dim parses a tensor's dim, such as t3.0.
-func (p *planParser) dim() (t, d int, err error) {
-	w := p.next()
-	ts, ds, _ := strings.Cut(w, ".")
-	p.words = append([]string{ts, ds}, p.words...)
-	if t, err = p.number("t"); err != nil {
-		return 0, 0, err
-	}
-	d, err = p.number("")
-	return t, d, err
+// dim parses a dim of what prefix and a number name, such as t3.0.
+func (p *planParser) dim(prefix string) (of, dim int) {
+	of0, dim0, _ := strings.Cut(p.next(), ".")
+	p.words = append([]string{of0, dim0}, p.words...)
+	return p.number(prefix), p.number("")
 }
 
-func (p *planParser) refuse(line string) (err error) {
-	r := Refusal{}
-	if r.A, err = p.number(""); err != nil {
-		return err
-	}
-	if r.B, err = p.number(""); err != nil {
-		return err
-	}
-	if err := p.expect("bytes"); err != nil {
-		return err
-	}
+func (p *planParser) refuse(line string) {
+	r := Refusal{A: p.number(""), B: p.number("")}
+	p.expect("bytes")
+	var err error
 	if r.Bytes, err = strconv.ParseInt(p.next(), 10, 64); err != nil {
-		return err
+		p.fail("%w", err)
 	}
 	p.words = nil
 	parts := strings.SplitN(line, " ", 6) // the reason has blanks itself
 	if r.Reason, err = strconv.Unquote(parts[len(parts)-1]); err != nil {
-		return fmt.Errorf("a reason should be quoted: %w", err)
+		p.fail("a reason must be quoted: %w", err)
 	}
 	p.plan.Refusals = append(p.plan.Refusals, r)
-	return nil
 }
 
-func (p *planParser) score(string) (err error) {
-	p.plan.Score, err = strconv.ParseFloat(p.next(), 64)
-	return err
+func (p *planParser) score(string) {
+	var err error
+	if p.plan.Score, err = strconv.ParseFloat(p.next(), 64); err != nil {
+		p.fail("%w", err)
+	}
 }

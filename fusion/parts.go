@@ -3,7 +3,7 @@ package fusion
 import (
 	"slices"
 
-	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/internal/testhook"
 )
 
 // The time of a search grows faster than the number of ops, because the search compares groups
@@ -21,7 +21,7 @@ func (o *Options) partSize() int {
 	if o.within > 0 {
 		return o.within
 	}
-	return force.Part(partSize)
+	return testhook.Part(partSize)
 }
 
 // byParts explores a long segment part by part.
@@ -30,7 +30,7 @@ func (x *explorer) byParts() (*Plan, error) {
 	x.partOf = f.parts()
 	f.countUses()
 	var sorted []*group
-	weary := false
+	exhausted := false
 	for from := 0; from < len(f.order) && !x.late(); from += len(x.part) {
 		x.part = f.partAt(from)
 		f.keep()
@@ -41,10 +41,10 @@ func (x *explorer) byParts() (*Plan, error) {
 		if err := x.explorePart(); err != nil {
 			return nil, err
 		}
-		weary = weary || x.weary
+		exhausted = exhausted || x.exhausted
 		sorted = append(sorted, x.groups...)
 	}
-	if x.groups = sorted; weary {
+	if x.groups = sorted; exhausted {
 		x.opt.Mode = Greedy
 	}
 	return x.written()
@@ -55,14 +55,14 @@ func (x *explorer) byParts() (*Plan, error) {
 func (x *explorer) explorePart() error {
 	if x.opt.Mode == Best {
 		groups, stored, sizes := x.groups, slices.Clone(x.stored), len(x.sizes)
-		x.spent, x.weary = 0, false
+		x.spent, x.exhausted = 0, false
 		x.search = x.opt.Effort > 0 || x.opt.Stop != nil
 		x.improve()
 		x.search = false
 		switch {
 		case x.stopped:
 			return ErrStopped
-		case !x.weary:
+		case !x.exhausted:
 			return x.sort()
 		}
 		x.groups, x.stored, x.sizes = groups, stored, x.sizes[:sizes]

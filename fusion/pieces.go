@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/internal/testhook"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -66,7 +66,7 @@ func (x *explorer) groupsOf(t int32) []*group {
 		return []*group{one}
 	}
 	pieces := x.pieces(t)
-	if force.Pieces() {
+	if testhook.Pieces() {
 		return pieces
 	}
 	seconds := 0.0

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/force"
-	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/internal/testhook"
+	"github.com/millrace-go/millrace/internal/testing/progen"
 )
 
 // TestRandomPieces runs random programs with every concatenation written in pieces.
 func TestRandomPieces(t *testing.T) {
-	force.SetPieces(true)
-	defer force.SetPieces(false)
+	testhook.SetPieces(true)
+	defer testhook.SetPieces(false)
 	pieces := 0
 	for seed := range uint64(sample(1200, 400, 200)) {
 		p := progen.New(seed, progen.Config{MaxElems: 600, Groups: progen.AllGroups})
@@ -36,8 +36,8 @@ func TestRandomPieces(t *testing.T) {
 
 // TestVerifyPieces: Verify accepts a tensor written in pieces only if each piece is written once.
 func TestVerifyPieces(t *testing.T) {
-	force.SetPieces(true)
-	defer force.SetPieces(false)
+	testhook.SetPieces(true)
+	defer testhook.SetPieces(false)
 	const text = "%0 = input : float32(4)\n%1 = input : float32(2)\n%2 = input : float32(3)\n" +
 		"%3 = concat %0 %1 axes=0 : float32(6)\n%4 = concat %3 %2 axes=0 : float32(9)\noutput %4\n"
 	out := func(p *Plan, step int) *Operand {
@@ -77,8 +77,8 @@ func TestVerifyPieces(t *testing.T) {
 // TestUsesOfPieces: if one of the steps that write pieces of a tensor fails, the whole tensor is
 // computed again. So the operands of all these steps are needed until the last step.
 func TestUsesOfPieces(t *testing.T) {
-	force.SetPieces(true)
-	defer force.SetPieces(false)
+	testhook.SetPieces(true)
+	defer testhook.SetPieces(false)
 	_, p := mustExplore(t, "%0 = input : float32(4)\n%1 = input : float32(2)\n%2 = neg %0 : float32(4)\n"+
 		"%3 = concat %0 %1 axes=0 : float32(6)\nrelease %0\noutput %2 %3\n", Best)
 	u := p.Uses()

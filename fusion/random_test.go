@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/internal/testing/progen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"

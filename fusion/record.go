@@ -94,7 +94,7 @@ func (p *recordParser) line(line string) error {
 	if code, ok := strings.CutPrefix(line, "|"); ok {
 		code = strings.TrimPrefix(code, " ")
 		if p.to == nil {
-			return fmt.Errorf("%q belongs to nothing", line)
+			return fmt.Errorf("%q belongs to no record", line)
 		}
 		p.text.WriteString(code)
 		p.text.WriteByte('\n')
@@ -105,7 +105,7 @@ func (p *recordParser) line(line string) error {
 		return p.begin(rest)
 	}
 	if len(p.records) == 0 || p.seen[word] {
-		return fmt.Errorf("%q where a record should begin", line)
+		return fmt.Errorf("got %q, want the start of a record", line)
 	}
 	p.flush()
 	p.seen[word] = true
@@ -161,7 +161,7 @@ func (r *Record) readWants(rest string) error {
 	for w := range strings.FieldsSeq(rest) {
 		n, err := strconv.ParseUint(w, 10, 15)
 		if err != nil || len(r.Wants) == maxWants {
-			return fmt.Errorf("%q is no number, or one too many", w)
+			return fmt.Errorf("%q is not a number, or there are too many numbers", w)
 		}
 		r.Wants = append(r.Wants, int(n))
 	}

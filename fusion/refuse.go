@@ -31,12 +31,12 @@ const (
 )
 
 // errLookup: the index cannot be followed down to a tensor in memory.
-var errLookup = errors.New("what is looked up by index must be in memory")
+var errLookup = errors.New("an operand that is read by index must be in memory")
 
 // errTooLarge: the group is so large that its values were not all looked at.
 var errTooLarge = errors.New(reasonTooLarge)
 
-var errOtherRows = errors.New("its rows are not those of this kernel")
+var errOtherRows = errors.New("its rows differ from the kernel's")
 
 // rule is one check that a new group must pass. It returns the reason why the group is refused, or
 // "".

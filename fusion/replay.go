@@ -49,7 +49,7 @@ func (p *Plan) Replay(seg *segment.Segment, caps *runtime.Caps, opt Options) (*P
 			s.Domain = d // same shape; the old domain may be the operand of a row op that simplification removed
 		}
 		if what := p.Steps[i].differs(&s); what != "" {
-			return nil, fmt.Errorf("step %d: the %s are not those of the segment", i, what)
+			return nil, fmt.Errorf("step %d: the %s differ from the segment's", i, what)
 		}
 		again.Steps = append(again.Steps, s)
 		again.addGuards(guards)
@@ -58,7 +58,7 @@ func (p *Plan) Replay(seg *segment.Segment, caps *runtime.Caps, opt Options) (*P
 	chains := x.chains()
 	for _, c := range p.Chains {
 		if !slices.Contains(chains, c) {
-			return nil, fmt.Errorf("steps %d to %d are no chain", c.From, c.To)
+			return nil, fmt.Errorf("steps %d to %d are not a chain", c.From, c.To)
 		}
 	}
 	again.Chains = p.Chains

@@ -105,42 +105,31 @@ func (s *Size) text(b *strings.Builder) {
 }
 
 // size parses what text prints.
-func (p *planParser) size(string) (err error) {
-	s := Size{Over: -1}
-	if s.Of, err = p.number("t"); err != nil {
-		return err
-	}
+func (p *planParser) size(string) {
+	s := Size{Over: -1, Of: p.number("t")}
 	switch w := p.next(); w {
 	case "most":
 	case "least":
 		s.AtLeast = true
 	default:
-		return fmt.Errorf("%q where most or least should be", w)
+		p.fail("got %q, want most or least", w)
 	}
-	if s.Plus, err = p.count(); err != nil || len(p.words) == 0 {
-		p.plan.Sizes = append(p.plan.Sizes, s)
-		return err
+	if s.Plus = p.count(); len(p.words) > 0 {
+		s.Per, s.Over = s.Plus, p.number("t")
+		p.expect("plus")
+		s.Plus = p.count()
 	}
-	s.Per = s.Plus
-	if s.Over, err = p.number("t"); err != nil {
-		return err
-	}
-	if err = p.expect("plus"); err != nil {
-		return err
-	}
-	s.Plus, err = p.count()
 	p.plan.Sizes = append(p.plan.Sizes, s)
-	return err
 }
 
 // count parses a number of elements.
-func (p *planParser) count() (int64, error) {
+func (p *planParser) count() int64 {
 	w := p.next()
 	n, err := strconv.ParseUint(w, 10, 63)
 	if err != nil {
-		return 0, fmt.Errorf("%q where a number should be", w)
+		p.fail("got %q, want a number", w)
 	}
-	return int64(n), nil
+	return int64(n)
 }
 
 // slack is the factor by which a class extends beyond the size at which two choices are predicted

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/internal/testing/progen"
 )
 
 // rowsOf is a program whose best plan depends on sizes. If there are few rows, the erf of a row is

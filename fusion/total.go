@@ -82,7 +82,7 @@ func (x *explorer) totalsAs(g *group, s *Step) error {
 			if r := &g.roots[i]; int(r.tensor) == s.Operands[t.Operand].Tensor {
 				r.total = true
 				if !x.caps.Totals || !x.inOrder(g) || !x.isTotal(g, r.tensor) {
-					return fmt.Errorf("operand %d is no total of its rows", t.Operand)
+					return fmt.Errorf("operand %d is not a total of its rows", t.Operand)
 				}
 			}
 		}

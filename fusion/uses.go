@@ -98,7 +98,7 @@ func (x *explorer) inPlace(k *codegen.Kernel, operands []bodyOperand) []InPlace 
 	}
 	for i := range operands {
 		o := &operands[i]
-		if o.kind != codegen.Output || !k.StoresLast(i) || o.at.pieced() || !o.at.bijective() && !lone(k, i) {
+		if o.kind != codegen.Output || !k.StoresLast(i) || o.at.pieced() || !o.at.bijective() && !storesRowsOnly(k, i) {
 			continue
 		}
 		for j := range operands {
@@ -112,9 +112,9 @@ func (x *explorer) inPlace(k *codegen.Kernel, operands []bodyOperand) []InPlace 
 	return ps
 }
 
-// lone reports an output of row values in a kernel that stores only row values. When the output is
-// written, the row has been read for the last time.
-func lone(k *codegen.Kernel, out int) bool {
+// storesRowsOnly reports an output of row values in a kernel that stores only row values. When the
+// output is written, the row has been read for the last time.
+func storesRowsOnly(k *codegen.Kernel, out int) bool {
 	if len(k.Reduces) > 0 {
 		return false
 	}

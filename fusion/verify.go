@@ -21,12 +21,7 @@ func (p *Plan) Check(seg *segment.Segment) bool {
 // Covers reports that the plan is right for every segment, of whatever sizes, for which plan q of
 // the same relative form is right: it has no guard that q lacks.
 func (p *Plan) Covers(q *Plan) bool {
-	for _, g := range p.Guards {
-		if !slices.Contains(q.Guards, g) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.Guards, func(g Guard) bool { return !slices.Contains(q.Guards, g) })
 }
 
 func (g *Guard) holds(seg *segment.Segment) bool {
@@ -108,18 +103,18 @@ func (p *Plan) verifyChain(c Chain, seg *segment.Segment) error {
 		}
 		t := p.Steps[k].written()
 		if outputs != 1 || seg.Tensors[t].Life == segment.LifeWrite {
-			return fmt.Errorf("step %d writes more than is handed over", k)
+			return fmt.Errorf("step %d writes more than it hands over", k)
 		}
 		for j := range p.Steps {
 			for i, o := range p.Steps[j].Operands {
 				if o.Tensor == t && p.Steps[j].Kernel.Operands[i].Kind == codegen.Input && j != k+1 {
-					return fmt.Errorf("step %d reads what step %d hands over", j, k)
+					return fmt.Errorf("step %d reads a result that step %d hands over", j, k)
 				}
 			}
 		}
 		for _, a := range p.Aliases {
 			if a.Of == t {
-				return fmt.Errorf("tensor %d is a view of what step %d hands over", a.Tensor, k)
+				return fmt.Errorf("tensor %d is a view of a result that step %d hands over", a.Tensor, k)
 			}
 		}
 	}
@@ -140,7 +135,7 @@ func (v *verifier) step(s *Step) error {
 		return err
 	}
 	if len(s.Operands) != len(s.Kernel.Operands) || len(s.Scalars) != len(s.Kernel.Scalars) {
-		return fmt.Errorf("%d operands and %d scalars for a kernel of %d and %d",
+		return fmt.Errorf("the step has %d operands and %d scalars, its kernel %d and %d",
 			len(s.Operands), len(s.Scalars), len(s.Kernel.Operands), len(s.Kernel.Scalars))
 	}
 	if s.Domain < 0 || s.Domain >= len(v.seg.Tensors) {
@@ -223,7 +218,7 @@ func (v *verifier) alias(a Alias) error {
 		return fmt.Errorf("tensor %d is not written", a.Of)
 	}
 	if v.written[a.Tensor] {
-		return fmt.Errorf("tensor %d is written, too", a.Tensor)
+		return fmt.Errorf("tensor %d is also written", a.Tensor)
 	}
 	v.written[a.Tensor] = true
 	return v.path(a.Path)

@@ -14,7 +14,7 @@ import (
 	"github.com/gomlx/compute/notimplemented"
 	"github.com/gomlx/compute/shapes"
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/pkg/errors"
 )
 

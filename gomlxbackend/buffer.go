@@ -7,7 +7,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/internal/hostapi"
 	"github.com/pkg/errors"
 )
 
@@ -40,7 +40,7 @@ type content struct {
 func (c *content) drop() {
 	for _, t := range []*millrace.Tensor{c.t, c.im, c.room} {
 		if t != nil {
-			handle.Drop(t)
+			hostapi.Drop(t)
 		}
 	}
 }

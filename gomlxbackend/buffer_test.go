@@ -11,7 +11,7 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 	"github.com/millrace-go/millrace"
-	_ "github.com/millrace-go/millrace/internal/nocache"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache"
 )
 
 func openBackend(t *testing.T, config string) *Backend {

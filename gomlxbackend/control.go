@@ -99,7 +99,7 @@ func (f *Function) closure(what string, g compute.Function, named bool) (*Functi
 	case c.builder != f.builder:
 		return nil, errors.Errorf("%s is of builder %q, not %q", what, c.builder.name, f.builder.name)
 	case !named && c.parent != f:
-		return nil, errors.Errorf("%s is no closure of function %q", what, f.name)
+		return nil, errors.Errorf("%s is not a closure of function %q", what, f.name)
 	case named && c.parent != nil && c.parent != f:
 		return nil, errors.Errorf("%s is a closure of another function", what)
 	case !c.returned:

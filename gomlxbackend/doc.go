@@ -19,11 +19,12 @@
 // equal ones merged. Execute records it as Millrace ops on a stream of its own
 // and waits for the results, so that Millrace finds the kernels, and plans and
 // compiled kernels are shared by all graphs of the process and kept in
-// Millrace's cache. On amd64 with AVX2 the process makes machine
-// code of them in a fraction of a millisecond; elsewhere the first runs of a graph are
-// interpreted while a C compiler, where there is one, works in the background. Fused ops are the nodes of their decomposed form, which
-// Millrace fuses itself; those not in Backend.Capabilities are declined, and
-// GoMLX builds that form.
+// Millrace's cache. On amd64 with AVX2 the process makes machine code of them
+// in a fraction of a millisecond. Other processors interpret kernels; a build
+// with cgo compiles them in the background if the machine has a C compiler.
+// Fused ops are the nodes of their decomposed form, which Millrace fuses
+// itself; those not in Backend.Capabilities are declined, and GoMLX builds
+// that form.
 //
 // Executables, buffers and the backend may be used by several goroutines at
 // once; a builder belongs to one. Buffers that are never finalised are found by

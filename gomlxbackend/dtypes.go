@@ -92,7 +92,7 @@ func checkFlat(flat any, shape shapes.Shape) error {
 		return errors.Errorf("a slice of %s for a %s", dt, shape)
 	}
 	if n != shape.Size() {
-		return errors.Errorf("%d elements for a %s, which has %d", n, shape, shape.Size())
+		return errors.Errorf("%d elements were given for a %s, which has %d", n, shape, shape.Size())
 	}
 	return nil
 }

@@ -323,7 +323,7 @@ func TestBadSizes(t *testing.T) {
 		in   []compute.Buffer
 		want string
 	}{
-		{[]compute.Buffer{ramp(b, 2, 3)}, "1 inputs for 2"},
+		{[]compute.Buffer{ramp(b, 2, 3)}, "1 inputs were given for 2"},
 		{[]compute.Buffer{ramp(b, 2, 4), ramp(b, 2, 5)}, `input 0 ("x") is a (Float32)[2, 4], the parameter a (Float32)[batch=?, 3]`},
 		{[]compute.Buffer{ramp(b, 6), ramp(b, 2, 5)}, `input 0 ("x")`},
 		{[]compute.Buffer{i32, ramp(b, 2, 5)}, `input 0 ("x")`},

@@ -7,7 +7,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/internal/hostapi"
 	"github.com/pkg/errors"
 )
 
@@ -269,7 +269,7 @@ func (e *Executable) execute(inputs []compute.Buffer, in []*content, given []boo
 	for i, c := range in {
 		home = home || c.home
 		if c.room != nil && len(given) > 0 && given[i] {
-			handle.Drop(c.room)
+			hostapi.Drop(c.room)
 		}
 	}
 	outputs := make([]compute.Buffer, len(e.outputs))
@@ -390,7 +390,7 @@ func (e *Executable) checkInputs(contents []*content, inputs []compute.Buffer, d
 	case device != 0:
 		return contents, errors.Errorf("backend %q has device 0 only, not %d", Name, device)
 	case len(donate) != 0 && len(donate) != len(inputs):
-		return contents, errors.Errorf("%d donations for %d inputs", len(donate), len(inputs))
+		return contents, errors.Errorf("%d donations were given for %d inputs", len(donate), len(inputs))
 	}
 	if err := e.params.check(inputs); err != nil {
 		return contents, err

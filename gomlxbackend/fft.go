@@ -52,11 +52,11 @@ func transformed(from shapes.Shape, fftType compute.FFTType, lengths []int) (sha
 			return none, errors.Errorf("the operand must be float32 or float64")
 		}
 	default:
-		return none, errors.New("there is no such transform")
+		return none, errors.New("the transform is unknown")
 	}
 	first := from.Rank() - len(lengths)
 	if len(lengths) == 0 || first < 0 {
-		return none, errors.Errorf("%d lengths for %d axes", len(lengths), from.Rank())
+		return none, errors.Errorf("%d lengths were given for %d axes", len(lengths), from.Rank())
 	}
 	for i, n := range lengths {
 		axis := first + i

@@ -46,7 +46,7 @@ func (b *Builder) node(v compute.Value) (*Node, error) {
 	n, ok := v.(*Node)
 	switch {
 	case !ok:
-		return nil, errors.Errorf("a %T is no value of backend %q", v, Name)
+		return nil, errors.Errorf("a %T is not a value of backend %q", v, Name)
 	case n == nil:
 		return nil, errors.New("the value is nil")
 	case n.fn.builder != b:

@@ -38,7 +38,7 @@ func (e *expansion) unblocked(t compute.GGMLQuantType, bytes *Node) (*Node, erro
 		return nil, errors.Wrapf(compute.ErrNotImplemented, "backend %q has no blocks of format %s", Name, t)
 	}
 	if bytes.shape.DType != dtypes.Uint8 || bytes.shape.Rank() != 2 || bytes.shape.Dimensions[1]%t.BytesPerBlock() != 0 {
-		return nil, errors.Errorf("a %s is no rows of blocks of %d bytes", bytes.shape, t.BytesPerBlock())
+		return nil, errors.Errorf("a %s does not consist of rows of blocks of %d bytes", bytes.shape, t.BytesPerBlock())
 	}
 	rows, blocks := bytes.shape.Dimensions[0], bytes.shape.Dimensions[1]/t.BytesPerBlock()
 	cut := e.get(e.f.Reshape(bytes, rows, blocks, t.BytesPerBlock()))

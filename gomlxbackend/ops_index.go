@@ -302,7 +302,7 @@ func (f *Function) scatter(op compute.OpType, operand, indices, updates compute.
 		order := make([]int, with.Rank())
 		for i, axis := range kept(with.Rank(), windowAxes) {
 			if order[i] = axis; with.Dimensions[axis] != p.batch[i] {
-				return nil, errors.Errorf("axis %d of the updates is no axis of the indices", axis)
+				return nil, errors.Errorf("axis %d of the updates is not an axis of the indices", axis)
 			}
 		}
 		for i, axis := range windows {
@@ -380,7 +380,7 @@ func startDType(operand *Node, starts []*Node) (millrace.DType, error) {
 	rank := operand.shape.Rank()
 	vector := len(starts) == 1 && slices.Equal(starts[0].shape.Dimensions, []int{rank})
 	if len(starts) != rank && !vector {
-		return 0, errors.Errorf("%d starts for %d axes", len(starts), rank)
+		return 0, errors.Errorf("%d starts were given for %d axes", len(starts), rank)
 	}
 	for i, s := range starts {
 		if !s.shape.IsScalar() && !vector || !s.shape.DType.IsInt() {

@@ -44,7 +44,7 @@ func parametersOf(nodes []*Node) *parameters {
 // check says which of the inputs are no buffers, or not of the parameters' shapes.
 func (p *parameters) check(inputs []compute.Buffer) error {
 	if len(inputs) != len(p.nodes) {
-		return errors.Errorf("%d inputs for %d parameters", len(inputs), len(p.nodes))
+		return errors.Errorf("%d inputs were given for %d parameters", len(inputs), len(p.nodes))
 	}
 	for i, in := range inputs {
 		buf, ok := in.(*Buffer)

@@ -8,7 +8,7 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/internal/hostapi"
 	"github.com/pkg/errors"
 )
 
@@ -22,7 +22,7 @@ import (
 
 // HasSharedBuffers reports that the device computes on memory of Go, as the CPU
 // does.
-func (b *Backend) HasSharedBuffers() bool { return handle.Shares(b.dev, millrace.Float32) }
+func (b *Backend) HasSharedBuffers() bool { return hostapi.Shares(b.dev, millrace.Float32) }
 
 // NewSharedBuffer makes a buffer of zeros, and the slice that is its memory. Where
 // there are none, see HasSharedBuffers, it returns compute.ErrNotImplemented.
@@ -51,7 +51,7 @@ func (b *Backend) sharing(what string, shape shapes.Shape) error {
 // inPlace reports that elements lie on the device as they do in Go's memory.
 func (b *Backend) inPlace(shape shapes.Shape) bool {
 	row, ok := dtypeRows[shape.DType]
-	return ok && !shape.DType.IsPacked() && handle.Shares(b.dev, row.dt)
+	return ok && !shape.DType.IsPacked() && hostapi.Shares(b.dev, row.dt)
 }
 
 // share makes a content of zeros with a slice. Slices that no tensor lies in are
@@ -61,7 +61,7 @@ func (b *Backend) share(shape shapes.Shape) (*content, error) {
 	if home {
 		dt, dims = dtypeRows[shape.DType].dt, dimsOf(shape)
 	}
-	made, data, err := handle.Share(b.dev, dt, dims)
+	made, data, err := hostapi.Share(b.dev, dt, dims)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (b *Buffer) Data() (any, error) {
 // shared is a content with a slice, of the same elements.
 func (b *Buffer) shared(c *content) (*content, error) {
 	if c.home {
-		data, _ := handle.Shared(c.t)
+		data, _ := hostapi.Shared(c.t)
 		if data == nil {
 			return nil, errors.New("the buffer was finalized or donated meanwhile")
 		}
@@ -174,7 +174,7 @@ func (c *content) settle(s *millrace.Stream, b *Backend, shape shapes.Shape) err
 		if *t == nil {
 			continue
 		}
-		data, alone := handle.Shared(*t)
+		data, alone := hostapi.Shared(*t)
 		if data == nil {
 			continue
 		}
@@ -183,7 +183,7 @@ func (c *content) settle(s *millrace.Stream, b *Backend, shape shapes.Shape) err
 			continue
 		}
 		own := copyOf(s, *t)
-		handle.Drop(*t)
+		hostapi.Drop(*t)
 		*t = own
 		if err := own.Eval(); err != nil {
 			return err

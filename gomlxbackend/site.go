@@ -6,7 +6,7 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/internal/hostapi"
 	"github.com/pkg/errors"
 )
 
@@ -33,7 +33,7 @@ func (n *Node) site() string {
 func (r *run) at(site string) {
 	if r.site != site {
 		r.site = site
-		handle.Site(r.sc, site)
+		hostapi.Site(r.sc, site)
 	}
 }
 

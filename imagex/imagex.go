@@ -1,9 +1,3 @@
-// Package imagex converts images of package image to tensors, and tensors to images.
-//
-// Tensors hold colours that are not multiplied by their transparency, as image.NRGBA does; colours
-// of image.RGBA are divided by it. Channels are red, green, blue and alpha, or brightness alone,
-// with 8 bits; of 16-bit images the upper 8 bits are used. Uint8 goes from 0 to 255, Float32 from 0
-// to 1.
 package imagex
 
 import (
@@ -16,10 +10,10 @@ import (
 	"reflect"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/internal/hostapi"
 	"github.com/millrace-go/millrace/internal/hostmem"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/operror"
 )
 
 // Options say how a tensor holds an image. The zero value is a tensor of Uint8, channels first.
@@ -37,8 +31,10 @@ type Options struct {
 var errNil = errors.New("nil image")
 
 // FromImage makes a tensor of an image, on the default device. Its shape is (channels, height,
-// width), or that of Options.Last. A nil image or one that is too large gives a tensor with an
-// error.
+// width), or that of Options.Last. Its dtype is Uint8, or Float32 if Options.DType says so; another
+// one is millrace.ErrDType. A number of channels other than 0, 1, 3 and 4 is millrace.ErrShape. A
+// nil image gives a tensor with an error, and so does an image for which the host's memory does not
+// suffice (millrace.ErrOutOfMemory).
 func FromImage(img image.Image, o Options) *millrace.Tensor {
 	d, err := millrace.Default()
 	if err != nil {
@@ -47,7 +43,8 @@ func FromImage(img image.Image, o Options) *millrace.Tensor {
 	return FromImageOn(d, img, o)
 }
 
-// FromImageOn is [FromImage] in a given place. millrace.Stack makes a batch of several images.
+// FromImageOn is [FromImage] in a given place. A nil place, or one that was not opened, gives a
+// tensor with an error. millrace.Stack makes a batch of several images.
 func FromImageOn(p millrace.Place, img image.Image, o Options) *millrace.Tensor {
 	const op = "fromimage"
 	if v := reflect.ValueOf(img); img == nil || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -74,20 +71,20 @@ func FromImageOn(p millrace.Place, img image.Image, o Options) *millrace.Tensor 
 
 // then releases an intermediate tensor t and returns r.
 func then(t, r *millrace.Tensor) *millrace.Tensor {
-	handle.Drop(t)
+	hostapi.Drop(t)
 	return r
 }
 
 func (o Options) channels(img image.Image) (int, error) {
 	if o.DType != millrace.Invalid && o.DType != millrace.Uint8 && o.DType != millrace.Float32 {
-		return 0, fmt.Errorf("%w: %v: Uint8 or Float32", millrace.ErrDType, o.DType)
+		return 0, fmt.Errorf("%w: %v: want Uint8 or Float32", millrace.ErrDType, o.DType)
 	}
 	switch o.Channels {
 	case 1, 3, 4:
 		return o.Channels, nil
 	case 0:
 	default:
-		return 0, fmt.Errorf("%w: %d channels: 1, 3 or 4", millrace.ErrShape, o.Channels)
+		return 0, fmt.Errorf("%w: %d channels: want 1, 3 or 4", millrace.ErrShape, o.Channels)
 	}
 	switch img.(type) {
 	case *image.Gray, *image.Gray16:
@@ -152,25 +149,25 @@ func Image(t *millrace.Tensor, o Options) (image.Image, error) {
 		return nil, failed(op, operror.ErrNoValue, t).Err()
 	}
 	t = t.To(t.Stream()) // the current value, even if Set is called meanwhile
-	defer handle.Drop(t)
+	defer hostapi.Drop(t)
 	if t.Rank() != 3 {
-		return nil, failed(op, fmt.Errorf("%w: %v is no image", millrace.ErrShape, t.Shape()), t).Err()
+		return nil, failed(op, fmt.Errorf("%w: %v is not an image", millrace.ErrShape, t.Shape()), t).Err()
 	}
 	x := t
 	if !o.Last {
 		x = t.Permute(1, 2, 0)
-		defer handle.Drop(x)
+		defer hostapi.Drop(x)
 	}
 	h, w, c := x.Dim(0), x.Dim(1), x.Dim(2)
 	if c != 1 && c != 3 && c != 4 {
-		return nil, failed(op, fmt.Errorf("%w: %d channels in %v: 1, 3 or 4", millrace.ErrShape, c, t.Shape()), t).Err()
+		return nil, failed(op, fmt.Errorf("%w: %d channels in %v: want 1, 3 or 4", millrace.ErrShape, c, t.Shape()), t).Err()
 	}
 	err := room(h, w)
 	switch {
 	case o.DType != millrace.Invalid && o.DType != t.DType():
-		err = fmt.Errorf("%w: options for %v, a tensor of %v", millrace.ErrDType, o.DType, t.DType())
+		err = fmt.Errorf("%w: the options are for %v, the tensor is %v", millrace.ErrDType, o.DType, t.DType())
 	case o.Channels != 0 && o.Channels != c:
-		err = fmt.Errorf("%w: options for %d channels, %d in %v", millrace.ErrShape, o.Channels, c, t.Shape())
+		err = fmt.Errorf("%w: the options are for %d channels, %d in %v", millrace.ErrShape, o.Channels, c, t.Shape())
 	}
 	var pix []uint8
 	if err == nil {
@@ -207,7 +204,7 @@ func bytesOf(x *millrace.Tensor) ([]uint8, error) {
 		}
 		return b, err
 	default:
-		return nil, fmt.Errorf("%w: %v: Uint8 or Float32", millrace.ErrDType, dt)
+		return nil, fmt.Errorf("%w: %v: want Uint8 or Float32", millrace.ErrDType, dt)
 	}
 }
 
@@ -237,5 +234,5 @@ func failed(op string, err error, ts ...*millrace.Tensor) *millrace.Tensor {
 	for i, t := range ts {
 		operands[i] = t
 	}
-	return handle.Fail(op, err, operands).(*millrace.Tensor)
+	return hostapi.Fail(op, err, operands).(*millrace.Tensor)
 }

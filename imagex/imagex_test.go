@@ -14,7 +14,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/imagex"
-	_ "github.com/millrace-go/millrace/internal/nocache"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache"
 )
 
 // drawable is an image with a method Set.

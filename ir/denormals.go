@@ -25,7 +25,7 @@ const (
 
 // Flushes reports a dtype that has denormals which FlushDenormals flushes.
 func (d Denormals) Flushes(dt DType) bool {
-	return d == FlushDenormals && (dt == Float32 || dt == Float64 || dt == BFloat16)
+	return d == FlushDenormals && dt.IsFloat() && (!dt.Storage() || dt.wide())
 }
 
 // Computes reports an op that does more than choose among its operands' elements. Views, moves,
@@ -49,7 +49,7 @@ func (d Denormals) Bits(dt DType, bits uint64) uint64 {
 		return bits
 	}
 	if bits&exponentMask(dt) == 0 {
-		return bits & (1 << (dt.Bits() - 1))
+		return bits & dt.signMask()
 	}
 	return bits
 }
@@ -65,22 +65,14 @@ func (d Denormals) flushRow(dt DType, row []uint64) {
 }
 
 // exponentMask has a one for every bit of a float's exponent.
-func exponentMask(dt DType) uint64 {
-	switch dt {
-	case Float32:
-		return 0xff << 23
-	case BFloat16:
-		return 0xff << 7
-	}
-	return 0x7ff << 52
-}
+func exponentMask(dt DType) uint64 { return dt.format().inf() }
 
 // expandFlush compares bits, so its result does not depend on the processor's mode.
 func expandFlush(b *Builder, dt DType, args []Ref) Ref {
 	x, i := args[0], intOf(dt)
 	bits := b.bits(i, x)
 	denormal := b.eq(b.and(bits, b.raw(i, exponentMask(dt))), b.int(i, 0))
-	return b.bits(dt, b.sel(denormal, b.and(bits, b.raw(i, 1<<(dt.Bits()-1))), bits))
+	return b.bits(dt, b.sel(denormal, b.and(bits, b.raw(i, dt.signMask())), bits))
 }
 
 // Flush32 is x, or the zero of its sign if x is denormal.

@@ -131,6 +131,7 @@ func TestFlushTie(t *testing.T) {
 // TestNeeds runs every op on values that are denormal or give denormals, once flushed only where
 // Needs says and once flushed everywhere. The two results must be equal and not denormal.
 func TestNeeds(t *testing.T) {
+	const n = 2000
 	d := FlushDenormals
 	flushedOps := 0
 	for op := OpInvalid + 1; op < NumOps; op++ {
@@ -143,13 +144,22 @@ func TestNeeds(t *testing.T) {
 				flushedOps++
 			}
 			r := rand.New(rand.NewPCG(uint64(op), uint64(s.dt)))
-			for range 2000 {
-				var all, few []uint64
-				if op.Info().Indexed {
-					at := []uint64{r.Uint64N(1 << 20), 0}
-					all, few = append(all, at...), append(few, at...)
+			var all, few [][]uint64 // by operand, those of every element
+			column := func(list *[][]uint64) []uint64 {
+				*list = append(*list, make([]uint64, n))
+				return (*list)[len(*list)-1]
+			}
+			if op.Info().Indexed {
+				at := column(&all)
+				for i := range at {
+					at[i] = r.Uint64N(1 << 20)
 				}
-				for i, dt := range s.args {
+				all = append(all, make([]uint64, n))
+				few = append(few, all...)
+			}
+			for k, dt := range s.args {
+				every, some := column(&all), column(&few)
+				for i := range n {
 					x := r.Uint64() & widthMask(dt)
 					switch {
 					case dt == Bool:
@@ -162,19 +172,27 @@ func TestNeeds(t *testing.T) {
 					case (dt == Float32 || dt == Float64) && r.IntN(8) > 0:
 						x = FloatBits(dt, near(r, dt))
 					}
-					all = append(all, d.Bits(dt, x))
-					if needs.Operand(i) {
+					every[i] = d.Bits(dt, x)
+					if needs.Operand(k) {
 						x = d.Bits(dt, x)
 					}
-					few = append(few, x)
+					some[i] = x
 				}
-				want := d.Bits(s.dt, d.EvalOp(op, s.dt, s.args, all))
-				got := d.EvalOp(op, s.dt, s.args, few)
+			}
+			want, got := make([]uint64, n), make([]uint64, n)
+			d.EvalOps(op, s.dt, s.args, all, want)
+			d.EvalOps(op, s.dt, s.args, few, got)
+			for i := range n {
+				want, got := d.Bits(s.dt, want[i]), got[i]
 				if needs.Result {
 					got = d.Bits(s.dt, got)
 				}
 				if got != want && !(s.dt.IsFloat() && isNaNBits(s.dt, got) && isNaNBits(s.dt, want)) {
-					t.Fatalf("%v of %v to %v: %#x gives %#x, not %#x", op, s.args, s.dt, few, got, want)
+					var args []uint64
+					for _, row := range few {
+						args = append(args, row[i])
+					}
+					t.Fatalf("%v of %v to %v: %#x gives %#x, not %#x", op, s.args, s.dt, args, got, want)
 				}
 			}
 		}
@@ -191,18 +209,23 @@ func TestFlushClose(t *testing.T) {
 	if testing.Short() {
 		step *= 16
 	}
+	var normal []uint64
+	for bits := uint64(0); bits < 1<<32; bits += step {
+		if FlushDenormals.Bits(Float32, bits) == bits {
+			normal = append(normal, bits)
+		}
+	}
+	args, dts := [][]uint64{normal}, []DType{Float32}
+	keeps, flushes := make([]uint64, len(normal)), make([]uint64, len(normal))
 	for op := OpInvalid + 1; op < NumOps; op++ {
 		info := op.Info()
 		if info.Class != ClassElementwise || info.Arity != 1 || !info.In.Has(Float32) || info.Out != 0 || op == Reinterpret {
 			continue
 		}
-		for bits := uint64(0); bits < 1<<32; bits += step {
-			if FlushDenormals.Bits(Float32, bits) != bits {
-				continue
-			}
-			args, dts := []uint64{bits}, []DType{Float32}
-			kept := BitsFloat(Float32, EvalOp(op, Float32, dts, args))
-			flushed := BitsFloat(Float32, FlushDenormals.Bits(Float32, FlushDenormals.EvalOp(op, Float32, dts, args)))
+		EvalOps(op, Float32, dts, args, keeps)
+		FlushDenormals.EvalOps(op, Float32, dts, args, flushes)
+		for i, bits := range normal {
+			kept, flushed := BitsFloat(Float32, keeps[i]), BitsFloat(Float32, FlushDenormals.Bits(Float32, flushes[i]))
 			if kept != flushed && !(math.Abs(kept-flushed) <= 0x1p-126*max(1, math.Abs(BitsFloat(Float32, bits)))) && !(kept != kept && flushed != flushed) {
 				t.Errorf("%v of %g: %g, and %g where denormals are flushed", op, BitsFloat(Float32, bits), kept, flushed)
 				break

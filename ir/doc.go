@@ -5,5 +5,8 @@
 // It imports no other package of the module. It knows nothing of streams, kernels or devices: an
 // op's meaning is defined here once, and every tier follows it.
 //
+// Input: an op with its operands, as node, instruction or text. Output: its dtype and shape, its
+// expansion to primitives, and its result. Read op.go first.
+//
 // Engine part: no compatibility promise; use package millrace.
 package ir

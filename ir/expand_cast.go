@@ -11,9 +11,9 @@ func expandCast(b *Builder, dt DType, args []Ref) Ref {
 	case from == dt:
 		return x
 	case dt.Storage() && from == Float32:
-		return toHalf(b, dt, x)
+		return narrowFloat(b, dt, x)
 	case from.Storage():
-		return fromHalf(b, x)
+		return widenFloat(b, x)
 	case dt == Bool:
 		return b.ne(x, b.number(from, 0)) // NaN is true
 	case from == Bool || dt.IsFloat():

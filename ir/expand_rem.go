@@ -24,7 +24,7 @@ func remFloat(b *Builder, x, y Ref) Ref {
 }
 
 // largeFloat is below half of the largest float.
-func largeFloat(dt DType) float64 { return exp2i(int64(floatFormats[dt].bias) - 2) }
+func largeFloat(dt DType) float64 { return exp2i(int64(dt.format().bias) - 2) }
 
 // withDivisorSign moves a remainder to y's side of zero.
 func withDivisorSign(b *Builder, m, y Ref) Ref {
@@ -43,7 +43,7 @@ func floorDivFloat(b *Builder, x, y Ref) Ref {
 	dt := b.DT(x)
 	n, m := nearest(b, x, y)
 	i, zero := intOf(dt), b.float(dt, 0)
-	counted := b.le(b.abs(n), b.float(dt, exp2i(int64(floatFormats[dt].mantissa)+1)))
+	counted := b.le(b.abs(n), b.float(dt, exp2i(int64(dt.format().mantissa)+1)))
 	differ := b.lt(b.xor(b.bits(i, m), b.bits(i, y)), b.int(i, 0))
 	down := b.and(counted, b.and(differ, b.ne(m, zero)))
 	d := b.sel(down, b.sub(n, b.float(dt, 1)), n)

@@ -3,15 +3,24 @@ package ir_test
 import (
 	"testing"
 
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 )
+
+// divisions is a number of pairs. A quarter of them has thousands of each kind that kernels.Divisions
+// makes, which is enough for other builds: an emulator takes minutes for the exact arithmetic of all.
+func divisions(all int) int {
+	if testing.Short() {
+		return all / 4
+	}
+	return all
+}
 
 // FloorDiv and Rem are compared with exact arithmetic.
 func TestFloorDivExact(t *testing.T) {
 	for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Float16, ir.BFloat16} {
 		wrong, exact := 0, 0
-		list := kerneltest.Divisions(dt, 60000)
+		list := kernels.Divisions(dt, divisions(60000))
 		for _, d := range list {
 			eval := func(op ir.Op) uint64 { return ir.EvalOp(op, dt, []ir.DType{dt, dt}, []uint64{d.X, d.Y}) }
 			floor, rem := eval(ir.FloorDiv), eval(ir.Rem)
@@ -38,7 +47,7 @@ func TestFloorDivExact(t *testing.T) {
 // gives correct integral quotients: 6/3 is 2 with remainder 0.
 func TestFloorDivOfRoughDivision(t *testing.T) {
 	dts := []ir.DType{ir.Float32, ir.Float32}
-	for _, d := range kerneltest.Divisions(ir.Float32, 20000) {
+	for _, d := range kernels.Divisions(ir.Float32, divisions(20000)) {
 		if q := ir.BitsFloat(ir.Float32, d.Floor); q >= 1<<20 || q <= -1<<20 {
 			continue
 		}

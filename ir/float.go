@@ -2,26 +2,46 @@ package ir
 
 import "math"
 
-// floatFormat describes the bits of a float dtype.
+// floatFormat describes the bits of a float dtype: a sign, an exponent, and a mantissa. The
+// largest exponent is that of infinity and NaN.
 type floatFormat struct {
-	mantissa int    // bits after the leading one
-	bias     int    // of the exponent
-	inf      uint64 // bits of infinity; larger bits, without the sign, are NaN
-	quietNaN uint64 // the NaN that literals print as nan
-	one      uint64 // bits of 1
+	mantissa int // bits after the leading one
+	bias     int // of the exponent
 }
 
-var floatFormats = [NumDTypes]floatFormat{
-	Float16:  {mantissa: 10, bias: 15, inf: 0x7c00, quietNaN: 0x7e00, one: 0x3c00},
-	BFloat16: {mantissa: 7, bias: 127, inf: 0x7f80, quietNaN: 0x7fc0, one: 0x3f80},
-	Float32:  {mantissa: 23, bias: 127, inf: 0x7f800000, quietNaN: 0x7fc00000, one: 0x3f800000},
-	Float64:  {mantissa: 52, bias: 1023, inf: 0x7ff0000000000000, quietNaN: 0x7ff8000000000000, one: 0x3ff0000000000000},
+// inf is the bits of infinity; larger bits, without the sign, are NaN.
+func (f floatFormat) inf() uint64 { return uint64(2*f.bias+1) << f.mantissa }
+
+// quietNaN is the NaN that literals print as nan.
+func (f floatFormat) quietNaN() uint64 { return f.inf() | 1<<(f.mantissa-1) }
+
+func (f floatFormat) one() uint64 { return uint64(f.bias) << f.mantissa }
+
+// leastExponent is the exponent of the least number, a denormal.
+func (f floatFormat) leastExponent() int { return 1 - f.bias - f.mantissa }
+
+// biasToFloat32 turns the exponent of f into that of Float32 when it is added to float32 bits.
+func (f floatFormat) biasToFloat32() int64 {
+	wide := Float32.format()
+	return int64(wide.bias-f.bias) << wide.mantissa
+}
+
+// format is a float dtype's format.
+func (d DType) format() floatFormat { return d.info().floatFormat }
+
+// signMask is a float's sign bit.
+func (d DType) signMask() uint64 { return 1 << (d.Bits() - 1) }
+
+// wide reports a storage float with the exponents of the dtype that computes it: its denormals are
+// those of that dtype.
+func (d DType) wide() bool {
+	return d.Storage() && d.IsFloat() && d.format().bias == d.Compute().format().bias
 }
 
 // OneBits is the number 1 in a number dtype.
 func OneBits(dt DType) uint64 {
 	if dt.IsFloat() {
-		return floatFormats[dt].one
+		return dt.format().one()
 	}
 	return 1
 }
@@ -34,9 +54,9 @@ func BitsFloat(dt DType, bits uint64) float64 {
 	case Float64:
 		return math.Float64frombits(bits)
 	}
-	f := &floatFormats[dt]
+	f := dt.format()
 	sign := 1.0
-	if bits>>15&1 != 0 {
+	if bits&dt.signMask() != 0 {
 		sign = -1
 	}
 	fraction := bits & (1<<f.mantissa - 1)
@@ -62,16 +82,16 @@ func FloatBits(dt DType, v float64) uint64 {
 	case Float64:
 		return math.Float64bits(v)
 	}
-	f := &floatFormats[dt]
+	f := dt.format()
 	var sign uint64
 	if math.Signbit(v) {
-		sign, v = 1<<15, -v
+		sign, v = dt.signMask(), -v
 	}
 	switch {
 	case v != v:
-		return f.quietNaN
+		return f.quietNaN()
 	case math.IsInf(v, 0):
-		return sign | f.inf
+		return sign | f.inf()
 	case v == 0:
 		return sign
 	}
@@ -81,7 +101,7 @@ func FloatBits(dt DType, v float64) uint64 {
 	exp = max(exp-1, 1-f.bias)
 	units := uint64(math.RoundToEven(math.Ldexp(v, f.mantissa-exp)))
 	if exp > f.bias {
-		return sign | f.inf
+		return sign | f.inf()
 	}
-	return sign | min(uint64(exp+f.bias-1)<<f.mantissa+units, f.inf)
+	return sign | min(uint64(exp+f.bias-1)<<f.mantissa+units, f.inf())
 }

@@ -1,6 +1,9 @@
 package ir
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Flushing says for which operands of an op, and whether for its result, a [Flush] is needed to
 // give the meaning of [Denormals]. The others are handled by the op's expansion, in primitives that
@@ -37,9 +40,9 @@ func (d Denormals) Needs(op Op, dt DType, argDT []DType) Flushing {
 
 func (d Denormals) needs(op Op, dt DType, argDT []DType) Flushing {
 	var f Flushing
-	if op == Cast && (dt == BFloat16) != (argDT[0] == BFloat16) {
-		// Bits are moved and rounded. To BFloat16 a normal number stays one.
-		if argDT[0] != BFloat16 {
+	if op == Cast && dt.wide() != argDT[0].wide() {
+		// Bits are moved and rounded. A number that was normal before rounding stays normal.
+		if !argDT[0].wide() {
 			f.operands = uint8(boolBit(d.Flushes(argDT[0])))
 			return f
 		}
@@ -48,18 +51,18 @@ func (d Denormals) needs(op Op, dt DType, argDT []DType) Flushing {
 			return f
 		}
 	}
-	// An op on BFloat16 is that on Float32, which has its denormals.
-	wide := func(dt DType) DType {
-		if dt == BFloat16 {
-			return Float32
+	// An op on a wide dtype is the op on the dtype that computes it, which has its denormals.
+	computed := func(dt DType) DType {
+		if dt.wide() {
+			return dt.Compute()
 		}
 		return dt
 	}
 	args := make([]DType, len(argDT))
 	for i, a := range argDT {
-		args[i] = wide(a)
+		args[i] = computed(a)
 	}
-	p := Expansion(op, wide(dt), args)
+	p := Expansion(op, computed(dt), args)
 	first := len(p.Params) - len(args)
 	for i, a := range args {
 		if d.Flushes(a) && p.moves(uint64(first+i)) {
@@ -124,12 +127,7 @@ func (d Denormals) clean(p *Prog) bool {
 	for i, in := range p.Code {
 		known[i] = d.known(p, in, known)
 	}
-	for _, r := range p.Results {
-		if known[r] != noDenormal {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.Results, func(r Ref) bool { return known[r] != noDenormal })
 }
 
 func (d Denormals) known(p *Prog, in Instr, known []int) int {

@@ -224,7 +224,7 @@ func inferPermute(attr *Attr, x Shape) (Shape, error) {
 	var seen [MaxRank]bool
 	for i, a := range attr.Axes {
 		if a < 0 || a >= len(x) || seen[a] {
-			return nil, fmt.Errorf("%w: %v is no order of the %d axes of %v", ErrShape, attr.Axes, len(x), x)
+			return nil, fmt.Errorf("%w: %v is not an order of the %d axes of %v", ErrShape, attr.Axes, len(x), x)
 		}
 		seen[a] = true
 		r[i] = x[a]
@@ -239,7 +239,7 @@ func inferSlice(op Op, attr *Attr, shape, x Shape) (Shape, error) {
 	for d, n := range shape {
 		start, step := attr.Start[d], attr.Step[d]
 		if step == 0 {
-			return nil, fmt.Errorf("%w: %s of %v: step 0 in dim %d", ErrShape, op, x, d)
+			return nil, fmt.Errorf("%w: %s of %v: the step in dim %d is 0", ErrShape, op, x, d)
 		}
 		if n == 0 {
 			continue
@@ -252,7 +252,7 @@ func inferSlice(op Op, attr *Attr, shape, x Shape) (Shape, error) {
 			ok = ok && last >= 0 && last < x[d]
 		}
 		if !ok {
-			return nil, fmt.Errorf("%w: %s of %v: dim %d has no %d elements from %d by %d", ErrShape, op, x, d, n, start, step)
+			return nil, fmt.Errorf("%w: %s of %v: dim %d does not have %d elements from %d on with step %d", ErrShape, op, x, d, n, start, step)
 		}
 	}
 	return shape, nil

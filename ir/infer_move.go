@@ -44,7 +44,7 @@ func inferMove(op Op, info *Info, attr *Attr, shape Shape, args []Operand) (DTyp
 
 func inferPad(attr *Attr, shape, x Shape) (Shape, error) {
 	if attr == nil || len(attr.Start) != len(x) || len(attr.Step) != len(x) || len(shape) != len(x) {
-		return nil, fmt.Errorf("%w: pad of %v needs what is before and between, and an extent, for %d dims", ErrShape, x, len(x))
+		return nil, fmt.Errorf("%w: pad of %v needs numbers before and between, and an extent, for %d dims", ErrShape, x, len(x))
 	}
 	if err := shape.Check(); err != nil {
 		return nil, fmt.Errorf("%w: pad of %v: %w", ErrShape, x, err)
@@ -120,7 +120,7 @@ func checkIndexed(op Op, attr *Attr, args []Operand) (int, error) {
 		return 0, err
 	}
 	if attr.Mode >= NumIndexModes || attr.Combine >= NumCombines {
-		return 0, fmt.Errorf("%s: mode %d, combine %d: no such thing", op, attr.Mode, attr.Combine)
+		return 0, fmt.Errorf("%s: unknown mode %d or combine %d", op, attr.Mode, attr.Combine)
 	}
 	if len(idx.Shape) != len(x.Shape) {
 		return 0, fmt.Errorf("%w: %s of %v by indices %v: the ranks differ", ErrShape, op, x.Shape, idx.Shape)

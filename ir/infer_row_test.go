@@ -126,7 +126,7 @@ func TestInferMoves(t *testing.T) {
 		{"concat 0-d", Concat, axis(0), nil, []Operand{f(), f()}, "bad axes", ErrShape},
 		{"concat overflow", Concat, axis(0), nil, []Operand{f(big/8-1, 1), f(big/8-1, 1)}, "more elements", ErrShape},
 		{"assign", Assign, by(ints(1, 2), ints(1, -2)), nil, []Operand{f(3, 3), f(2, 2)}, "float32(3,3)", nil},
-		{"assign past", Assign, by(ints(2), ints(1)), nil, []Operand{f(3), f(2)}, "assign of (3): dim 0 has no 2 elements from 2 by 1", ErrShape},
+		{"assign past", Assign, by(ints(2), ints(1)), nil, []Operand{f(3), f(2)}, "assign of (3): dim 0 does not have 2 elements from 2 on with step 1", ErrShape},
 		{"assign rank", Assign, by(ints(0), ints(1)), nil, []Operand{f(3), f()}, "the ranks differ", ErrShape},
 		{"assign without", Assign, nil, nil, []Operand{f(3), f(3)}, "needs start", ErrShape},
 		{"gather", Gather, axis(1), nil, []Operand{f(2, 3), i(2, 5)}, "float32(2,5)", nil},

@@ -9,7 +9,7 @@ import (
 
 // quietNaN is the NaN that literals print as nan, per float dtype.
 func quietNaN(dt DType) uint64 {
-	return floatFormats[dt].quietNaN
+	return dt.format().quietNaN()
 }
 
 // FormatBits prints a value of dtype dt in a form from which ParseBits gets the same bits: decimal
@@ -47,7 +47,7 @@ func formatFloat(dt DType, bits uint64) string {
 // ParseBits reads the text of FormatBits, and any other decimal or hexadecimal spelling that
 // strconv takes; floats are rounded to dt.
 func ParseBits(dt DType, s string) (uint64, error) {
-	bad := fmt.Errorf("%q is no %v", s, dt)
+	bad := fmt.Errorf("%q is not a value of %v", s, dt)
 	switch {
 	case dt == Bool:
 		if s != "true" && s != "false" {
@@ -95,7 +95,7 @@ func parseFloat(dt DType, s string, bad error) (uint64, error) {
 }
 
 func isNaNBits(dt DType, bits uint64) bool {
-	return bits&(1<<(dt.Bits()-1)-1) > floatFormats[dt].inf
+	return bits&(dt.signMask()-1) > dt.format().inf()
 }
 
 // SameValue reports that two elements of dtype dt are equal as results: the same bits, or two NaNs.

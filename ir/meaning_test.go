@@ -11,7 +11,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	_ "github.com/millrace-go/millrace/internal/golden" // the flag -update
+	_ "github.com/millrace-go/millrace/internal/testing/golden" // the flag -update
 )
 
 // TestSums compares z_sums.go with the expansions, and with -update writes it. The sums are not

@@ -1,7 +1,6 @@
 package ir
 
 import (
-	"encoding/binary"
 	"fmt"
 )
 
@@ -233,28 +232,7 @@ func NewDense(t TensorType) Dense {
 }
 
 // At is the bits of the element at a row-major position.
-func (d *Dense) At(i int) uint64 {
-	switch d.DT.Size() {
-	case 1:
-		return uint64(d.Data[i])
-	case 2:
-		return uint64(binary.LittleEndian.Uint16(d.Data[2*i:]))
-	case 4:
-		return uint64(binary.LittleEndian.Uint32(d.Data[4*i:]))
-	}
-	return binary.LittleEndian.Uint64(d.Data[8*i:])
-}
+func (d *Dense) At(i int) uint64 { return LoadBits(d.DT, d.Data[i*d.DT.Size():]) }
 
 // Set stores the bits of an element.
-func (d *Dense) Set(i int, bits uint64) {
-	switch d.DT.Size() {
-	case 1:
-		d.Data[i] = byte(bits)
-	case 2:
-		binary.LittleEndian.PutUint16(d.Data[2*i:], uint16(bits))
-	case 4:
-		binary.LittleEndian.PutUint32(d.Data[4*i:], uint32(bits))
-	default:
-		binary.LittleEndian.PutUint64(d.Data[8*i:], bits)
-	}
-}
+func (d *Dense) Set(i int, bits uint64) { StoreBits(d.DT, d.Data[i*d.DT.Size():], bits) }

@@ -142,9 +142,9 @@ func TestParseAttrErrors(t *testing.T) {
 		{"%1 = argsort %0 axes=1 : float32(2,3)", "not float32"},
 		{"%1 = pad %0 1 axes=1 : float32(2,3)", `pad has no "axes=1"`},
 		{"%1 = pad %0 start=0,0 step=1,1 : float32(2,3)", "1 operands, want 2"},
-		{"%1 = pad %0 true start=0,0 step=1,1 : float32(2,3)", "is no float32"},
-		{"%1 = gather %0 %0 axes=1 mode=wrap : float32(2,3)", `"wrap" is none of error, clamp, drop`},
-		{"%1 = scatter %0 %0 %0 axes=1 combine=xor : float32(2,3)", `"xor" is none of set, add, max, min, mul`},
+		{"%1 = pad %0 true start=0,0 step=1,1 : float32(2,3)", "is not a value of float32"},
+		{"%1 = gather %0 %0 axes=1 mode=wrap : float32(2,3)", `"wrap" is not one of error, clamp, drop`},
+		{"%1 = scatter %0 %0 %0 axes=1 combine=xor : float32(2,3)", `"xor" is not one of set, add, max, min, mul`},
 		{"%1 = loadat %0 : float32(2,3)", "not an op on tensors"},
 	} {
 		_, err := ParseGraph("%0 = input : float32(2,3)\n" + c.src)

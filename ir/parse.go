@@ -53,7 +53,7 @@ func (q *programParser) line(words []string) error {
 		return fmt.Errorf("tensor %s, want %s", words[0], want)
 	}
 	if len(words) < 5 || words[1] != "=" || words[len(words)-2] != ":" {
-		return fmt.Errorf("want %s = op … : type", words[0])
+		return fmt.Errorf("want a line %s = op … : type", words[0])
 	}
 	t, err := parseType(words[len(words)-1])
 	if err != nil {
@@ -64,7 +64,7 @@ func (q *programParser) line(words []string) error {
 	words = words[3 : len(words)-2]
 	if op == "input" {
 		if len(words) > 0 || len(q.p.Nodes) > 0 {
-			return fmt.Errorf("inputs come first and take nothing")
+			return fmt.Errorf("inputs come first and have no operands")
 		}
 		q.p.Inputs = append(q.p.Inputs, t)
 		return nil
@@ -72,7 +72,7 @@ func (q *programParser) line(words []string) error {
 	n := Node{DT: t.DT, Shape: t.Shape}
 	var ok bool
 	if n.Op, ok = ParseOp(op); !ok || n.Op.Class() == ClassMark {
-		return fmt.Errorf("%q is no op", op)
+		return fmt.Errorf("%q is not an op", op)
 	}
 	return q.node(n, words, t.DT)
 }
@@ -177,7 +177,7 @@ func parseName(names []string, s string) (int, error) {
 	if i := slices.Index(names, s); i >= 0 {
 		return i, nil
 	}
-	return 0, fmt.Errorf("%q is none of %s", s, strings.Join(names, ", "))
+	return 0, fmt.Errorf("%q is not one of %s", s, strings.Join(names, ", "))
 }
 
 func parseInts(s string) ([]int, error) {
@@ -188,7 +188,7 @@ func parseInts(s string) ([]int, error) {
 	for w := range strings.SplitSeq(s, ",") {
 		n, err := strconv.Atoi(w)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no number", w)
+			return nil, fmt.Errorf("%q is not a number", w)
 		}
 		v = append(v, n)
 	}
@@ -199,7 +199,7 @@ func parseID(w string) (int, error) {
 	digits, ok := strings.CutPrefix(w, "%")
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if !ok || err != nil {
-		return 0, fmt.Errorf("%q is no tensor", w)
+		return 0, fmt.Errorf("%q is not a tensor", w)
 	}
 	return int(n), nil
 }
@@ -210,7 +210,7 @@ func parseType(w string) (TensorType, error) {
 	dims, closed := strings.CutSuffix(dims, ")")
 	dt, known := ParseDType(name)
 	if !ok || !closed || !known {
-		return TensorType{}, fmt.Errorf("%q is no tensor type", w)
+		return TensorType{}, fmt.Errorf("%q is not a tensor type", w)
 	}
 	shape, err := parseInts(dims)
 	if err != nil {

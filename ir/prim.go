@@ -217,6 +217,15 @@ var prims64 = [NumOps]prim{
 	Trunc: func(x, _, _ uint64) uint64 { return f64bits(math.Trunc(f64(x))) },
 }
 
+// RoundedTwice reports that a sum s = x*y + z of float32 numbers, computed in float64, must not be
+// rounded a second time: FMA32 is another number than float32(s), or may be. The product is exact.
+// Rounding twice is only wrong if the first rounding ends halfway between two float32 numbers, or if
+// the result is a denormal float32.
+func RoundedTwice(s float64) bool {
+	b := math.Float64bits(s)
+	return b&(1<<29-1) == 1<<28 || b<<1 < 0x381<<53
+}
+
 // FMA32 is x*y + z with one rounding. The product is exact in float64. The sum is rounded to odd
 // there, which keeps enough of the lost bits for the final rounding to float32 to be right, also
 // for denormal results.

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -40,7 +41,7 @@ func expand(op Op, dt DType, argDT []DType) *Prog {
 		p.Params = append(p.Params, Uint32, Uint32)
 	}
 	p.Params = append(p.Params, argDT...)
-	var b Builder
+	b := builders.Get().(*Builder)
 	args := make([]Ref, len(p.Params))
 	for i, d := range p.Params {
 		args[i] = b.Emit(Param, d, uint64(i))
@@ -49,25 +50,37 @@ func expand(op Op, dt DType, argDT []DType) *Prog {
 	if IsPrim(op, dt, leading(argDT)) {
 		result = b.Emit(op, dt, 0, args...)
 	} else {
-		result = info.Expand(&b, dt, args)
+		result = info.Expand(b, dt, args)
 	}
 	p.Code, p.Results = b.Code, []Ref{result}
-	return lower(p)
+	q := lower(p)
+	b.release()
+	return q
+}
+
+// builders holds builders whose code was copied, for reuse of their memory.
+var builders = sync.Pool{New: func() any { return &Builder{Code: make([]Instr, 0, 256)} }}
+
+func (b *Builder) release() {
+	b.Code = b.Code[:0]
+	builders.Put(b)
 }
 
 // lower replaces every op of p that is not a primitive by its expansion, and drops repeated and
 // unused instructions.
 func lower(p *Prog) *Prog {
-	var b Builder
+	b := builders.Get().(*Builder)
 	results := b.splice(p, nil)
-	q := &Prog{Name: p.Name, Params: p.Params, Code: b.Code, Results: results}
-	return tidy(q)
+	q := tidy(&Prog{Name: p.Name, Params: p.Params, Code: b.Code, Results: results})
+	b.release()
+	return q
 }
 
 // splice appends p's code in primitives, with args in place of its parameters (nil keeps them), and
 // returns its results.
 func (b *Builder) splice(p *Prog, args []Ref) []Ref {
 	at := make([]Ref, len(p.Code)) // the new value of each value of p
+	b.Code = slices.Grow(b.Code, len(p.Code))
 	for i, in := range p.Code {
 		if in.Op == Param && args != nil {
 			at[i] = args[in.Imm]
@@ -100,24 +113,32 @@ func (b *Builder) splice(p *Prog, args []Ref) []Ref {
 	return results
 }
 
-// tidy keeps the first of equal instructions and drops those that no result needs. All primitives
-// are pure, so neither changes a value. Parameters stay.
+// tidy returns p with the first of equal instructions and without those that no result needs, in
+// code of its own. All primitives are pure, so neither changes a value. Parameters stay.
 func tidy(p *Prog) *Prog {
-	first := make(map[Instr]Ref, len(p.Code))
-	same := make([]Ref, len(p.Code))
-	code := make([]Instr, len(p.Code))
+	// Equal instructions have the same first operand: heads has the last instruction with each, by
+	// operand+1, and before the previous one with the same. Both count from 1.
+	n := len(p.Code)
+	lists := make([]Ref, 3*n+1)
+	same, before, heads := lists[:n], lists[n:2*n], lists[2*n:]
+	code := make([]Instr, n)
 	for i, in := range p.Code {
 		for k, a := range in.Args {
 			if a != None {
 				in.Args[k] = same[a]
 			}
 		}
-		code[i] = in
-		if f, ok := first[in]; ok {
-			same[i] = f
+		code[i], same[i] = in, Ref(i)
+		head := &heads[in.Args[0]+1]
+		at := *head
+		for at > 0 && code[at-1] != in {
+			at = before[at-1]
+		}
+		if at > 0 {
+			same[i] = at - 1
 			continue
 		}
-		first[in], same[i] = Ref(i), Ref(i)
+		before[i], *head = *head, Ref(i+1)
 	}
 	live := make([]bool, len(code))
 	for _, r := range p.Results {
@@ -136,8 +157,8 @@ func tidy(p *Prog) *Prog {
 			}
 		}
 	}
-	q := &Prog{Name: p.Name, Params: p.Params}
-	at := make([]Ref, len(code))
+	q := &Prog{Name: p.Name, Params: p.Params, Code: code[:0]}
+	at := before // its work is done
 	for i, in := range code {
 		if !live[i] {
 			continue

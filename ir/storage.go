@@ -42,7 +42,7 @@ var widenings sync.Map // expansionKey → *Prog
 
 // Widen is the meaning of op on storage dtypes, in other ops: those that compute it, with a cast or
 // conversion of each operand and of the result. It is nil if neither operands nor result have such
-// a dtype. It is also nil for primitives, and for the casts between a 16-bit float and Float32. The
+// a dtype. It is also nil for primitives, and for the casts between a storage float and Float32. The
 // parameters are those of [Expansion]. Reductions and other ops on rows are widened as well: they
 // are the same op between conversions.
 func Widen(op Op, dt DType, argDT []DType) *Prog {
@@ -95,9 +95,9 @@ func widened(b *Builder, op Op, dt DType, args []Ref) Ref {
 	case op == Cast || op == Convert:
 		return castStorage(b, dt, args[0])
 	case dt.IsFloat() && op == Neg:
-		return b.bits(dt, flip(b, Xor, args[0], 1<<15))
+		return b.bits(dt, flip(b, Xor, args[0], int64(dt.signMask())))
 	case dt.IsFloat() && op == Abs:
-		return b.bits(dt, flip(b, And, args[0], 1<<15-1))
+		return b.bits(dt, flip(b, And, args[0], int64(dt.signMask()-1)))
 	case op == Reinterpret:
 		return expandReinterpret(b, dt, args)
 	case op == Uniform:
@@ -132,15 +132,15 @@ func (b *Builder) down(dt DType, x Ref) Ref {
 	return b.convert(dt, x)
 }
 
-// halfBits is a 16-bit float's pattern as a number.
-func halfBits(b *Builder, x Ref) Ref { return b.convert(Int32, b.bits(Uint16, x)) }
+// pattern is a storage float's bits as a number.
+func pattern(b *Builder, x Ref) Ref { return b.convert(Int32, b.bits(b.DT(x).Unsigned(), x)) }
 
-// halfOf is the 16-bit float of the low bits of an Int32.
-func halfOf(b *Builder, dt DType, x Ref) Ref { return b.bits(dt, b.convert(Uint16, x)) }
+// ofPattern is the storage float of the low bits of an Int32.
+func ofPattern(b *Builder, dt DType, x Ref) Ref { return b.bits(dt, b.convert(dt.Unsigned(), x)) }
 
-// flip combines a 16-bit float's pattern with a mask.
+// flip combines a storage float's pattern with a mask.
 func flip(b *Builder, op Op, x Ref, mask int64) Ref {
-	return b.convert(Uint16, b.binary(op, halfBits(b, x), b.int(Int32, mask)))
+	return b.convert(b.DT(x).Unsigned(), b.binary(op, pattern(b, x), b.int(Int32, mask)))
 }
 
 // castStorage splits other casts into casts through a value of Compute. They saturate, and round
@@ -156,10 +156,10 @@ func castStorage(b *Builder, dt DType, x Ref) Ref {
 		return b.convert(dt, saturateInt(b, dt, x))
 	case dt.IsInt():
 		return b.Emit(Cast, dt, 0, b.Emit(Cast, Int32, 0, x))
-	case from == Float64 || from.Size() >= 4 && dt == BFloat16:
+	case from == Float64 || from.Size() >= 4 && dt.format().bias > Float32.format().mantissa:
 		return b.Emit(Cast, dt, 0, oddFloat32(b, x))
 	}
-	// A number that float32 cannot hold exceeds float16 and becomes infinity.
+	// An integer that float32 cannot hold exceeds dt's greatest number and becomes infinity.
 	return b.Emit(Cast, dt, 0, b.Emit(Cast, Float32, 0, x))
 }
 
@@ -203,48 +203,54 @@ func toOdd(b *Builder, f, inexact, above Ref) Ref {
 	return b.bits(Float32, b.sel(inexact, b.or(down, b.int(Int32, 1)), i))
 }
 
-// fromHalf is a 16-bit float as float32, exactly.
-func fromHalf(b *Builder, x Ref) Ref {
+// widenFloat is a storage float as float32, exactly.
+func widenFloat(b *Builder, x Ref) Ref {
 	dt, i := b.DT(x), func(v int64) Ref { return b.int(Int32, v) }
-	h := halfBits(b, x)
-	if dt == BFloat16 {
-		return b.bits(Float32, b.shl(h, 16))
+	f, sign := dt.format(), int64(dt.signMask())
+	h, toSign := pattern(b, x), int64(32-dt.Bits())
+	if dt.wide() {
+		return b.bits(Float32, b.shl(h, toSign))
 	}
-	m := b.and(h, i(0x7fff))
-	at := b.shl(m, 13)
-	normal := b.add(at, i(112<<23))
-	special := b.or(at, i(0x7f800000))
+	m := b.and(h, i(sign-1))
+	at := b.shl(m, int64(Float32.format().mantissa-f.mantissa))
+	normal := b.add(at, i(f.biasToFloat32()))
+	special := b.or(at, i(int64(Float32.format().inf())))
 	// Denormals are a number of units, normal in float32.
-	units := b.mul(b.convert(Float32, m), b.float(Float32, 0x1p-24))
-	r := b.sel(b.lt(m, i(0x7c00)), normal, special)
-	r = b.sel(b.lt(m, i(0x400)), b.bits(Int32, units), r)
-	return b.bits(Float32, b.or(r, b.shl(b.and(h, i(0x8000)), 16)))
+	units := b.mul(b.convert(Float32, m), b.float(Float32, exp2i(int64(f.leastExponent()))))
+	r := b.sel(b.lt(m, i(int64(f.inf()))), normal, special)
+	r = b.sel(b.lt(m, i(1<<f.mantissa)), b.bits(Int32, units), r)
+	return b.bits(Float32, b.or(r, b.shl(b.and(h, i(sign)), toSign)))
 }
 
-// toHalf rounds a float32 to a 16-bit float, half to even. NaN stays NaN.
-func toHalf(b *Builder, dt DType, x Ref) Ref {
+// narrowFloat rounds a float32 to a storage float, half to even. NaN stays NaN.
+func narrowFloat(b *Builder, dt DType, x Ref) Ref {
 	i := func(v int64) Ref { return b.int(Int32, v) }
+	f, f32 := dt.format(), Float32.format()
+	drop := int64(f32.mantissa - f.mantissa) // bits that rounding removes
+	half, toSign := int64(1)<<(drop-1), int64(32-dt.Bits())
 	u := b.bits(Int32, x)
 	a := b.and(u, i(0x7fffffff))
-	nan := b.gt(a, i(0x7f800000))
-	if dt == BFloat16 {
-		odd := b.and(b.shr(u, 16), i(1))
-		r := b.shr(b.add(b.add(u, i(0x7fff)), odd), 16)
-		return halfOf(b, dt, b.sel(nan, b.or(b.shr(u, 16), i(0x40)), r))
+	nan := b.gt(a, i(int64(f32.inf())))
+	if dt.wide() {
+		odd := b.and(b.shr(u, drop), i(1))
+		r := b.shr(b.add(b.add(u, i(half-1)), odd), drop)
+		return ofPattern(b, dt, b.sel(nan, b.or(b.shr(u, drop), i(1<<(f.mantissa-1))), r))
 	}
-	odd := b.and(b.shr(a, 13), i(1))
-	normal := b.shr(b.add(b.add(a, i(0xfff-112<<23)), odd), 13)
-	// Adding 1/2 leaves units of 2^-24, rounded by the addition.
-	half := b.add(b.bits(Float32, a), b.float(Float32, 0.5))
-	denormal := b.sub(b.bits(Int32, half), i(0x3f000000))
-	r := b.sel(b.lt(a, i(0x38800000)), denormal, normal)
-	r = b.sel(b.lt(a, i(0x47800000)), r, b.sel(nan, i(0x7e00), i(0x7c00)))
-	return halfOf(b, dt, b.or(r, b.and(b.shr(u, 16), i(0x8000))))
+	odd := b.and(b.shr(a, drop), i(1))
+	normal := b.shr(b.add(b.add(a, i(half-1-f.biasToFloat32())), odd), drop)
+	// Adding a power of two whose last place is dt's least number rounds to such units.
+	one := exp2i(int64(f.leastExponent() + f32.mantissa))
+	shifted := b.add(b.bits(Float32, a), b.float(Float32, one))
+	denormal := b.sub(b.bits(Int32, shifted), i(int64(FloatBits(Float32, one))))
+	leastNormal, tooLarge := FloatBits(Float32, exp2i(int64(1-f.bias))), FloatBits(Float32, exp2i(int64(f.bias+1)))
+	r := b.sel(b.lt(a, i(int64(leastNormal))), denormal, normal)
+	r = b.sel(b.lt(a, i(int64(tooLarge))), r, b.sel(nan, i(int64(f.quietNaN())), i(int64(f.inf()))))
+	return ofPattern(b, dt, b.or(r, b.and(b.shr(u, toSign), i(int64(dt.signMask())))))
 }
 
-// uniformNarrow draws as many bits as a 16-bit float holds, so that rounding does not reach 1.
+// uniformNarrow draws as many bits as a storage float holds, so that rounding does not reach 1.
 func uniformNarrow(b *Builder, dt DType, args []Ref) Ref {
-	n := int64(floatFormats[dt].mantissa + 1)
+	n := int64(dt.SignificantBits())
 	w := philox(b, args[0], args[1], args[2])
 	v := b.convert(Float32, b.bits(Int32, b.shr(w[0], 32-n)))
 	return b.mul(v, b.float(Float32, exp2i(-n)))

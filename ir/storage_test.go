@@ -12,9 +12,9 @@ var halfTypes = []DType{Float16, BFloat16}
 // numbers between them.
 func TestFloatBits(t *testing.T) {
 	for _, dt := range halfTypes {
-		f := floatFormats[dt]
+		f := dt.format()
 		last := math.Inf(-1)
-		for b := uint64(0); b < f.inf; b++ {
+		for b := uint64(0); b < f.inf(); b++ {
 			v := BitsFloat(dt, b)
 			if v <= last {
 				t.Fatalf("%v: %#x is %v, not above %v", dt, b, v, last)
@@ -27,7 +27,7 @@ func TestFloatBits(t *testing.T) {
 			}
 			last = v
 			next := BitsFloat(dt, b+1)
-			if b+1 == f.inf { // rounds as if the format continued
+			if b+1 == f.inf() { // rounds as if the format continued
 				next = 2*v - BitsFloat(dt, b-1)
 			}
 			middle, even := (v+next)/2, b+b&1
@@ -37,7 +37,7 @@ func TestFloatBits(t *testing.T) {
 				}
 			}
 		}
-		for b := f.inf + 1; b < 1<<15; b++ {
+		for b := f.inf() + 1; b < 1<<15; b++ {
 			if v := BitsFloat(dt, b); v == v {
 				t.Fatalf("%v: %#x is %v", dt, b, v)
 			}
@@ -129,7 +129,7 @@ func castWant(to, from DType, bits uint64) uint64 {
 	case to == Bool:
 		return boolBit(x.Sign() != 0)
 	case to.IsFloat():
-		x.SetPrec(uint(floatFormats[to].mantissa + 1)) // integers are not denormal
+		x.SetPrec(uint(to.format().mantissa + 1)) // integers are not denormal
 		v, _ := x.Float64()
 		return FloatBits(to, v)
 	}
@@ -169,7 +169,7 @@ func castInputs(dt DType) []uint64 {
 		for _, h := range halfTypes {
 			for b := range uint64(1 << 16) {
 				c := FloatBits(dt, BitsFloat(h, b))
-				in = append(in, c, (c+1)&widthMask(dt), (c-1)&widthMask(dt), c+1<<(floatFormats[dt].mantissa-floatFormats[h].mantissa-1))
+				in = append(in, c, (c+1)&widthMask(dt), (c-1)&widthMask(dt), c+1<<(dt.format().mantissa-h.format().mantissa-1))
 			}
 		}
 		return in
@@ -255,7 +255,7 @@ func TestHalfUniform(t *testing.T) {
 		for i := range uint64(5000) {
 			got := BitsFloat(dt, EvalOp(Uniform, dt, []DType{Uint64}, []uint64{i, 0, 99}))
 			f := BitsFloat(Float32, EvalOp(Uniform, Float32, []DType{Uint64}, []uint64{i, 0, 99}))
-			units := math.Ldexp(1, floatFormats[dt].mantissa+1)
+			units := math.Ldexp(1, dt.format().mantissa+1)
 			if want := math.Floor(f*units) / units; got != want || got >= 1 {
 				t.Fatalf("%v at %d is %v, want %v", dt, i, got, want)
 			}

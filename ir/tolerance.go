@@ -9,7 +9,7 @@ type Tolerance struct{ Rel, Abs float64 }
 // one of a unit in the last place.
 func (t Tolerance) In(dt DType) Tolerance {
 	if dt.Storage() && dt.IsFloat() && t != (Tolerance{}) {
-		f := &floatFormats[dt]
+		f := dt.format()
 		t.Rel += math.Ldexp(1, -f.mantissa)
 		t.Abs += math.Ldexp(1, 1-f.bias-f.mantissa)
 	}

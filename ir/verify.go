@@ -33,7 +33,7 @@ func CheckInstr(in Instr, args []DType) error {
 	case ClassPrim:
 		return checkPrim(in, info, args)
 	}
-	return fmt.Errorf("%s has no meaning for one element", in.Op)
+	return fmt.Errorf("%s is not defined for single elements", in.Op)
 }
 
 func instrArity(op Op, info *Info) int {
@@ -50,7 +50,7 @@ func instrArity(op Op, info *Info) int {
 // other than 0 and 1.
 func CheckBits(dt DType, bits uint64) error {
 	if dt == Bool && bits > 1 || dt.Bits() < 64 && bits>>dt.Bits() != 0 {
-		return fmt.Errorf("%#x is no %v", bits, dt)
+		return fmt.Errorf("%#x is not a value of %v", bits, dt)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func checkRow(in Instr, info *Info, args []DType) error {
 func checkScatter(in Instr, info *Info, args []DType) error {
 	mode, how := in.Imm>>32&255, Combine(in.Imm>>40)
 	if mode >= uint64(NumIndexModes) || in.Imm>>40 >= uint64(NumCombines) {
-		return fmt.Errorf("%s: mode %d, combine %d: no such thing", in.Op, mode, in.Imm>>40)
+		return fmt.Errorf("%s: unknown mode %d or combine %d", in.Op, mode, in.Imm>>40)
 	}
 	if op := how.Op(); !IndexDTypes.Has(args[0]) || args[1] != in.DT || !info.In.Has(in.DT) || op != OpInvalid && !op.Info().In.Has(in.DT) {
 		return fmt.Errorf("%w: %s of %v at %v by %v makes no %v", ErrDType, in.Op, args[1], args[0], how, in.DT)
@@ -151,7 +151,7 @@ func checkPrim(in Instr, info *Info, args []DType) error {
 			return fmt.Errorf("%w: %s at %v", ErrDType, in.Op, args[0])
 		}
 		if mode := in.Imm >> 32; mode >= uint64(NumIndexModes) {
-			return fmt.Errorf("%s: no mode %d", in.Op, mode)
+			return fmt.Errorf("%s: unknown mode %d", in.Op, mode)
 		}
 		return checkGuard(in, args[1:])
 	case Bitcast:

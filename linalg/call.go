@@ -5,8 +5,8 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
-	"github.com/millrace-go/millrace/internal/handle"
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/hostapi"
+	"github.com/millrace-go/millrace/internal/operror"
 )
 
 type tensor = millrace.Tensor
@@ -48,7 +48,7 @@ func (f function) compute(ts []*tensor) ([]*tensor, error) {
 			return nil, operror.ErrNoValue // or the error that the tensor carries: see failed
 		}
 		if dt := t.DType(); dt != millrace.Float32 && dt != millrace.Float64 {
-			return nil, fmt.Errorf("%w: %v: Float32 or Float64", millrace.ErrDType, dt)
+			return nil, fmt.Errorf("%w: %v: want Float32 or Float64", millrace.ErrDType, dt)
 		}
 		if t.DType() != ts[0].DType() {
 			return nil, fmt.Errorf("%w: %v and %v", millrace.ErrDType, ts[0].DType(), t.DType())
@@ -65,7 +65,7 @@ func (f function) compute(ts []*tensor) ([]*tensor, error) {
 			}
 		}
 	}
-	place, ok := handle.Beside(operands)
+	place, ok := hostapi.Beside(operands)
 	if !ok {
 		return nil, fmt.Errorf("%w: operands are on different devices: bring them together with To", millrace.ErrUnsupported)
 	}
@@ -93,7 +93,7 @@ func failed(op string, err error, ts ...*tensor) *tensor {
 	for i, t := range ts {
 		operands[i] = t
 	}
-	return handle.Fail(op, err, operands).(*tensor)
+	return hostapi.Fail(op, err, operands).(*tensor)
 }
 
 func shapeErr(format string, args ...any) error {
@@ -103,7 +103,7 @@ func shapeErr(format string, args ...any) error {
 // isMatrix rejects shapes of fewer than two dimensions.
 func isMatrix(shapes [][]int) error {
 	if s := shapes[0]; len(s) < 2 {
-		return shapeErr("%v is no matrix", s)
+		return shapeErr("%v is not a matrix", s)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func isMatrix(shapes [][]int) error {
 // isSquare rejects all but square matrices.
 func isSquare(shapes [][]int) error {
 	if s := shapes[0]; len(s) < 2 || s[len(s)-1] != s[len(s)-2] {
-		return shapeErr("%v is no square matrix", s)
+		return shapeErr("%v is not a square matrix", s)
 	}
 	return nil
 }

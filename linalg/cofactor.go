@@ -23,7 +23,7 @@ func cofactors(a *tensor) *tensor {
 // derivatives.
 func cofactorBack(in, _, d []*tensor) []*tensor {
 	f := function{name: "det", results: 1, check: areSquare, run: cofactorSlope, back: func(in, _, _ []*tensor) []*tensor {
-		err := fmt.Errorf("%w: no third derivative of the determinant of a matrix that is singular, or nearly", millrace.ErrUnsupported)
+		err := fmt.Errorf("%w: the determinant of a singular or nearly singular matrix has no third derivative", millrace.ErrUnsupported)
 		return []*tensor{failed("det", err, in...), failed("det", err, in...)}
 	}}
 	return []*tensor{f.call(in[0], d[0])[0]}

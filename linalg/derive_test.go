@@ -8,7 +8,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
-	"github.com/millrace-go/millrace/internal/gradcases"
+	"github.com/millrace-go/millrace/internal/testing/optable"
 	"github.com/millrace-go/millrace/linalg"
 )
 
@@ -23,9 +23,9 @@ func one(f func(x *T) *T) func(in []*T) *T { return func(in []*T) *T { return f(
 
 // all makes one number to which all elements of the results contribute.
 func all(ts ...*T) *T {
-	sum := gradcases.Weigh(ts[0])
+	sum := optable.Weigh(ts[0])
 	for i, x := range ts[1:] {
-		sum = sum.Add(gradcases.Weigh(x).MulScalar(0.3 + float64(i)))
+		sum = sum.Add(optable.Weigh(x).MulScalar(0.3 + float64(i)))
 	}
 	return sum
 }
@@ -165,7 +165,7 @@ func TestSymmetricDerivatives(t *testing.T) {
 		"cholesky": linalg.Cholesky,
 		"eigh":     func(x *T) *T { w, _ := linalg.Eigh(x); return w },
 	} {
-		_, g, err := autodiff.ValueAndGrad(func(in []*T) *T { return gradcases.Weigh(f(in[0])) }, a)
+		_, g, err := autodiff.ValueAndGrad(func(in []*T) *T { return optable.Weigh(f(in[0])) }, a)
 		if err != nil {
 			t.Fatal(err)
 		}

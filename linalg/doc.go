@@ -43,6 +43,8 @@
 //
 // There is no eig of general matrices: its results are complex for real matrices, in no defined
 // order, and tensors are real. Use Eigh for symmetric matrices and SVD for all.
+//
+// Of the source, read call.go first.
 package linalg
 
 import "errors"

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/devicetest"
+	"github.com/millrace-go/millrace/internal/testing/devicetest"
 	"github.com/millrace-go/millrace/linalg"
 	_ "github.com/millrace-go/millrace/runtime/webgpu"
 )
@@ -270,15 +270,15 @@ var unique = map[string]func(got, want []array) []array{
 // that are nearly equal.
 func signs(k int, values []float64, at func(j, i int) *float64, n int, got func(j, i int) float64) {
 	for j := range k {
-		dot, lone := 0.0, math.Abs(values[j]) > 1e-6
+		dot, apart := 0.0, math.Abs(values[j]) > 1e-6
 		for o, x := range values {
-			lone = lone && (o == j || math.Abs(x-values[j]) > 1e-3*math.Abs(values[j]))
+			apart = apart && (o == j || math.Abs(x-values[j]) > 1e-3*math.Abs(values[j]))
 		}
 		for i := range n {
 			dot += float64(*at(j, i) * got(j, i))
 		}
 		for i := range n {
-			if *at(j, i) *= math.Copysign(1, dot); !lone {
+			if *at(j, i) *= math.Copysign(1, dot); !apart {
 				*at(j, i) = got(j, i)
 			}
 		}

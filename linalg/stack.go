@@ -10,8 +10,8 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/hostmem"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/operror"
 )
 
 // stack is a tensor of matrices in host memory, in row-major order.

@@ -25,53 +25,56 @@ type (
 // Func makes a module of a function.
 type Func func(c *Ctx, x *millrace.Tensor) *millrace.Tensor
 
-// Forward returns [millrace.Tensor.Relu] of x.
+// Forward returns [millrace.Tensor.Relu] of x, with x's shape and dtype.
 func (ReLU) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Relu() }
 
-// Forward returns [millrace.Tensor.Gelu] of x.
+// Forward returns [millrace.Tensor.Gelu] of x, with x's shape and dtype.
 func (GELU) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Gelu() }
 
-// Forward returns [millrace.Tensor.GeluTanh] of x.
+// Forward returns [millrace.Tensor.GeluTanh] of x, with x's shape and dtype.
 func (GELUTanh) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.GeluTanh() }
 
-// Forward returns [millrace.Tensor.Silu] of x.
+// Forward returns [millrace.Tensor.Silu] of x, with x's shape and dtype.
 func (SiLU) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Silu() }
 
-// Forward returns [millrace.Tensor.Tanh] of x.
+// Forward returns [millrace.Tensor.Tanh] of x, with x's shape and dtype.
 func (Tanh) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Tanh() }
 
-// Forward returns [millrace.Tensor.Sigmoid] of x.
+// Forward returns [millrace.Tensor.Sigmoid] of x, with x's shape and dtype.
 func (Sigmoid) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Sigmoid() }
 
-// Forward returns [millrace.Tensor.Softplus] of x.
+// Forward returns [millrace.Tensor.Softplus] of x, with x's shape and dtype.
 func (Softplus) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Softplus() }
 
-// Forward applies the formula to each element; the result has x's shape and dtype.
+// Forward returns x where x > 0, else Slope·x. The result has x's shape and dtype. Of integers, a
+// Slope that is not whole is [millrace.ErrDType].
 func (l LeakyReLU) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return millrace.Where(x.GtScalar(0), x, x.MulScalar(cmp.Or(l.Slope, 0.01)))
 }
 
-// Forward applies the formula to each element; the result has x's shape and dtype.
+// Forward returns x where x > 0, else Alpha·(exp(x)-1). The result has x's shape and dtype. Floats
+// only, else [millrace.ErrDType].
 func (l ELU) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	below := x.MinimumScalar(0) // keeps the branch that is not selected finite
 	return millrace.Where(x.GtScalar(0), x, below.Expm1().MulScalar(cmp.Or(l.Alpha, 1)))
 }
 
-// Forward returns [millrace.Tensor.Softmax] of x along Axis.
+// Forward returns [millrace.Tensor.Softmax] of x along Axis, with x's shape and dtype. An Axis that
+// x does not have is [millrace.ErrShape].
 func (l Softmax) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x.Softmax(l.Axis) }
 
-// Forward returns x.
+// Forward returns x itself, of whatever shape and dtype, even if it carries an error.
 func (Identity) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor { return x }
 
-// Forward calls f.
+// Forward calls f; shape, dtype and errors of the result are f's.
 func (f Func) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor { return f(c, x) }
 
 // Flatten joins the dimensions from Start on into one (PyTorch's nn.Flatten). Start 0 stands for 1,
 // which keeps the batch dimension.
 type Flatten struct{ Start int }
 
-// Forward returns x with shape (batch, rest) if Start is 1. A Start beyond x's rank is
-// [millrace.ErrShape].
+// Forward returns x with shape (batch, rest) if Start is 1, and x's dtype. A Start beyond x's rank
+// is [millrace.ErrShape].
 func (l Flatten) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	shape, start := x.Shape(), cmp.Or(l.Start, 1)
 	if start < 0 || start > len(shape) {

@@ -64,14 +64,18 @@ type Hide struct {
 }
 
 // Forward is self-attention: [MultiHeadAttention.Attend] with x, of shape (batch, positions, dim),
-// as queries, keys and values.
+// as queries, keys and values. Dtypes and errors are those of Attend.
 func (l *MultiHeadAttention) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return l.Attend(c, x, x, x, Hide{})
 }
 
 // Attend returns for each query, of shape (batch, queries, dim), the weighted mean of values, after
-// the output map. Keys and values have the shape (batch, keys, dim). If all three or the last two
-// are one tensor, their maps are one product. Other shapes are [millrace.ErrShape].
+// the output map. Keys and values have the shape (batch, keys, dim). Other shapes are
+// [millrace.ErrShape], and so are masks that do not fit the scores. The dtype is c's compute dtype.
+// If c has none, it is that of the three tensors, and must be that of the weights, else
+// [millrace.ErrDType].
+//
+// If all three tensors or the last two are one tensor, their maps are one product.
 func (l *MultiHeadAttention) Attend(c *Ctx, queries, keys, values *millrace.Tensor, hide Hide) *millrace.Tensor {
 	const name = "attention"
 	w := l.InProjWeight.In(c)

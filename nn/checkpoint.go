@@ -7,11 +7,17 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// Checkpoint returns f's results for in and stores only in for gradients. When gradients are
-// taken, f runs a second time. The second run draws the same random numbers, and buffers are
-// updated only once; [autodiff.Checkpoint] guarantees neither. f must take everything that it uses
-// of the pass from the Ctx that it is given. It saves memory and costs one more forward computation
-// of f (PyTorch's torch.utils.checkpoint).
+// Checkpoint returns f's results for in and stores only in for gradients. When gradients are taken,
+// f runs a second time. The second run draws the same random numbers, and buffers are updated only
+// once; [autodiff.Checkpoint] guarantees neither. f must take everything that it uses of the pass
+// from the Ctx that it is given.
+//
+// Shapes, dtypes and errors of the results are those of f. If c follows no weights, or is nil,
+// Checkpoint only calls f. Else an f that does something else in its second run is an error of the
+// gradients, as for autodiff.Checkpoint.
+//
+// It saves the memory of f's inner values and costs one more forward computation of f (PyTorch's
+// torch.utils.checkpoint).
 func Checkpoint(c *Ctx, f func(c *Ctx, in []*millrace.Tensor) []*millrace.Tensor, in ...*millrace.Tensor) []*millrace.Tensor {
 	if c == nil || !c.opt.Watch {
 		return f(c, in)

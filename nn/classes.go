@@ -49,7 +49,7 @@ func NLL(log, targets *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 		return bad
 	}
 	if targets.DType().IsFloat() {
-		return fail(name, dtypeErr("%v targets: Int32 or Int64", targets.DType()), log, targets)
+		return fail(name, dtypeErr("targets of %v: want Int32 or Int64", targets.DType()), log, targets)
 	}
 	rows := o.rows(targets)
 	return o.counted(x.TakeAlong(rows.targets.Unsqueeze(-1), -1).Squeeze(-1).Neg(), x, rows)

@@ -60,7 +60,8 @@ func newConv(name string, dims, in, out, size int, opts []Option) *Conv {
 }
 
 // Forward returns (batch, out, positions…) for x of shape (batch, in, size…). See
-// [millrace.Tensor.Conv] for the positions and errors.
+// [millrace.Tensor.Conv] for the positions and errors. The dtype is c's compute dtype. If c has
+// none, it is x's, and must be that of Weight, else [millrace.ErrDType].
 func (l *Conv) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return withChannels(c, c.Cast(x).Conv(l.Weight.In(c), l.Options), l.Bias)
 }
@@ -96,7 +97,7 @@ func newConvTranspose(name string, dims, in, out, size int, opts []Option) *Conv
 }
 
 // Forward returns (batch, out, positions…) for x of shape (batch, in, size…). See
-// [millrace.Tensor.ConvTranspose] for the positions and errors.
+// [millrace.Tensor.ConvTranspose] for the positions and errors. Dtypes are as for [Conv.Forward].
 func (l *ConvTranspose) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return withChannels(c, c.Cast(x).ConvTranspose(l.Weight.In(c), l.Options), l.Bias)
 }
@@ -156,15 +157,16 @@ func (o *settings) kernels(shape []int, out int) (weight, bias *Param) {
 
 // withChannels adds a bias to each channel, the second dimension.
 func withChannels(c *Ctx, y *millrace.Tensor, bias *Param) *millrace.Tensor {
-	if bias == nil || y.Rank() < 2 {
+	if bias == nil {
 		return y
 	}
 	return perChannel(y, bias.In(c), (*millrace.Tensor).Add)
 }
 
-// perChannel returns f of y and the vector v along y's second dimension; y if v is nil.
+// perChannel returns f of y and the vector v along y's second dimension. It returns y if v is nil,
+// or if y has no such dimension because it carries an error.
 func perChannel(y, v *millrace.Tensor, f func(x, y *millrace.Tensor) *millrace.Tensor) *millrace.Tensor {
-	if v == nil {
+	if v == nil || y.Rank() < 2 {
 		return y
 	}
 	wide := channels(v, y.Rank())

@@ -85,7 +85,7 @@ func (c *Ctx) DType() millrace.DType {
 }
 
 // Cast casts x to c's compute dtype. It returns x itself if x has that dtype already, if c has
-// none, or if x is not of floats.
+// none, or if x is not of floats. The shape is x's; an error of x is carried on.
 func (c *Ctx) Cast(x *millrace.Tensor) *millrace.Tensor {
 	if dt := c.DType(); dt != millrace.Invalid && x.DType() != dt && x.DType().IsFloat() {
 		return x.Cast(dt)
@@ -204,7 +204,8 @@ func (c *Ctx) update(p *Param, t *millrace.Tensor) {
 }
 
 // Watched lists the weights that the pass used with their followed handles, in the order of first
-// use. Gradients are taken with respect to these handles.
+// use. Gradients are taken with respect to these handles. Shapes and dtypes are those of the
+// weights. Both lists are nil if c is nil or follows no weights.
 func (c *Ctx) Watched() (params []*Param, handles []*millrace.Tensor) {
 	if c == nil {
 		return nil, nil
@@ -250,7 +251,7 @@ func (c *Ctx) release() {
 func (c *Ctx) Commit() error { return c.CommitIf(nil) }
 
 // CommitIf is [Ctx.Commit] if ok, a Bool tensor of one element, is true; else buffers keep their
-// values. The next pass draws other random numbers in both cases.
+// values. The next pass draws other random numbers in both cases. The error is that of Commit.
 func (c *Ctx) CommitIf(ok *millrace.Tensor) error {
 	if c == nil || c.first != nil {
 		return nil

@@ -41,4 +41,6 @@
 // Like ops, layers and losses never panic on bad input: the result carries an error that names the
 // layer, the shapes and the line of the program. The error of a constructor's bad argument is
 // carried by the layer's parameters and results.
+//
+// Of the source, read module.go first.
 package nn

@@ -31,8 +31,10 @@ func NewEmbedding(n, dim int, opts ...Option) *Embedding {
 	return l
 }
 
-// Forward returns Weight[indices], of shape (…, dim), for Int32 or Int64 indices of shape (…). An
-// index out of range is [millrace.ErrIndex]. The padding row gets no gradient.
+// Forward returns Weight[indices], of shape (…, dim), for integer indices of shape (…). The dtype
+// is c's compute dtype or, without one, Weight's. Indices that are no integers are
+// [millrace.ErrDType]; an index out of range is [millrace.ErrIndex]. The padding row gets no
+// gradient.
 func (l *Embedding) Forward(c *Ctx, indices *millrace.Tensor) *millrace.Tensor {
 	y := c.Cast(l.Weight.master(c).Take(indices, 0))
 	if l.padded && c.follows() {

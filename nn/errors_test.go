@@ -19,6 +19,7 @@ func line() int {
 // TestLayerErrors: wrong shapes give an error that names the layer and the line of the call.
 func TestLayerErrors(t *testing.T) {
 	x := func(shape ...int) *tensor { return millrace.Ones(millrace.Float32, shape...) }
+	ints := func(shape ...int) *tensor { return millrace.Ones(millrace.Int32, shape...) }
 	train := nn.NewCtx(nn.CtxOptions{Train: true, Watch: true, Random: nn.NewRandom(1)})
 	for name, c := range map[string]struct {
 		f    func() (*tensor, int)
@@ -28,7 +29,7 @@ func TestLayerErrors(t *testing.T) {
 		"linear 0-d":    {func() (*tensor, int) { return nn.NewLinear(3, 4).Forward(train, x()), line() }, "linear (), (4,3): shape"},
 		"linear nil":    {func() (*tensor, int) { return nn.NewLinear(3, 4).Forward(nil, nil), line() }, "linear (4,3): nil tensor"},
 		"linear size":   {func() (*tensor, int) { l := nn.NewLinear(-3, 4); return l.Forward(nil, x(2, 5)), line() }, "is negative"},
-		"linear option": {func() (*tensor, int) { l := nn.NewLinear(3, 4, nn.Stride(2)); return l.Forward(nil, x(2, 3)), line() }, "does not take: Stride"},
+		"linear option": {func() (*tensor, int) { l := nn.NewLinear(3, 4, nn.Stride(2)); return l.Forward(nil, x(2, 3)), line() }, "unsupported options: Stride"},
 		"conv":          {func() (*tensor, int) { return nn.NewConv2d(3, 4, 3).Forward(train, x(2, 5, 8, 8)), line() }, "conv (2,5,8,8), (4,3,3,3)"},
 		"conv rank":     {func() (*tensor, int) { return nn.NewConv1d(3, 4, 3).Forward(nil, x(2, 3, 8, 8)), line() }, "conv (2,3,8,8), (4,3,3)"},
 		"conv groups": {func() (*tensor, int) {
@@ -71,9 +72,20 @@ func TestLayerErrors(t *testing.T) {
 		"gru":       {func() (*tensor, int) { return nn.NewGRU(4, 3).Forward(train, x(2, 3, 5)), line() }, "gru (2,3,5)"},
 		"gru none":  {func() (*tensor, int) { return nn.NewGRU(4, 3).Forward(nil, x(0, 3, 4)), line() }, "gru (0,3,4)"},
 		"gru state": {func() (*tensor, int) { y, _ := nn.NewGRU(4, 3).Run(nil, x(2, 3, 4), x(1, 2, 3)); return y, line() }, "gru (2,3,4), (1,2,3)"},
-		"lstm":      {func() (*tensor, int) { _, _, m := nn.NewLSTM(4, 3).Run(nil, x(2, 3), nil, nil); return m, line() }, "lstm (2,3)"},
-		"layers":    {func() (*tensor, int) { l := nn.NewLSTM(4, 3, nn.Layers(0)); return l.Forward(nil, x(2, 3, 4)), line() }, "0 layers"},
-		"maxpool":   {func() (*tensor, int) { return nn.NewMaxPool2d(3).Forward(nil, x(2)), line() }, "maxpool2d (2)"},
+		"gru dtype": {func() (*tensor, int) { return nn.NewGRU(4, 3).Forward(nil, ints(2, 3, 4)), line() }, "int32 and float32"},
+		"gru weights": {func() (*tensor, int) {
+			return nn.NewGRU(4, 3).Forward(nil, x(2, 3, 4).Cast(millrace.Float16)), line()
+		}, "float16 and float32"},
+		"lstm dtype":      {func() (*tensor, int) { return nn.NewLSTM(4, 3).Forward(train, ints(2, 3, 4)), line() }, "int32 and float32"},
+		"conv dtype":      {func() (*tensor, int) { return nn.NewConv1d(3, 4, 2).Forward(train, ints(2, 3, 4)), line() }, "the input has dtype int32, the kernels have float32"},
+		"groupnorm dtype": {func() (*tensor, int) { return nn.NewGroupNorm(1, 3).Forward(nil, ints(2, 3, 4)), line() }, "int32"},
+		"layernorm dtype": {func() (*tensor, int) { return nn.NewLayerNorm(4).Forward(nil, ints(2, 4)), line() }, "int32"},
+		"rmsnorm dtype":   {func() (*tensor, int) { return nn.NewRMSNorm(4).Forward(nil, ints(2, 4)), line() }, "int32"},
+		"batchnorm dtype": {func() (*tensor, int) { return nn.NewBatchNorm1d(3).Forward(train, ints(2, 3)), line() }, "int32"},
+		"batchnorm kept":  {func() (*tensor, int) { return nn.NewBatchNorm1d(3).Forward(nil, ints(2, 3)), line() }, "int32"},
+		"lstm":            {func() (*tensor, int) { _, _, m := nn.NewLSTM(4, 3).Run(nil, x(2, 3), nil, nil); return m, line() }, "lstm (2,3)"},
+		"layers":          {func() (*tensor, int) { l := nn.NewLSTM(4, 3, nn.Layers(0)); return l.Forward(nil, x(2, 3, 4)), line() }, "0 layers"},
+		"maxpool":         {func() (*tensor, int) { return nn.NewMaxPool2d(3).Forward(nil, x(2)), line() }, "maxpool2d (2)"},
 		"pool pad": {func() (*tensor, int) {
 			l := nn.NewMaxPool2d(3, nn.Pad(2))
 			return l.Forward(nil, x(1, 1, 9, 9)), line()
@@ -84,15 +96,15 @@ func TestLayerErrors(t *testing.T) {
 		"dtype": {func() (*tensor, int) {
 			l := nn.NewLinear(3, 4, nn.DType(millrace.Int32))
 			return l.Forward(nil, x(3)), line()
-		}, "int32 is no float"},
-		"option": {func() (*tensor, int) { l := nn.NewLinear(3, 4, nn.Option{}); return l.Forward(nil, x(3)), line() }, "no function made"},
+		}, "int32 is not a float"},
+		"option": {func() (*tensor, int) { l := nn.NewLinear(3, 4, nn.Option{}); return l.Forward(nil, x(3)), line() }, "no function of package nn made"},
 		"sequential": {func() (*tensor, int) {
 			return nn.NewSequential(nn.NewLinear(3, 4), nn.Tanh{}, nn.NewLinear(3, 4)).Forward(nil, x(2, 3)), line()
 		}, "linear (2,4), (4,3)"},
 		"init": {func() (*tensor, int) {
 			l := nn.NewLinear(3, 4, nn.Biases(nn.InitOrthogonal(1)))
 			return l.Forward(nil, x(3)), line()
-		}, "two dimensions and more"},
+		}, "needs two or more dimensions"},
 	} {
 		y, at := c.f()
 		err := y.Err()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/internal/hostapi"
 )
 
 var errNil = errors.New("nil tensor")
@@ -20,7 +20,7 @@ func fail(name string, err error, ts ...*millrace.Tensor) *millrace.Tensor {
 			err = errNil
 		}
 	}
-	return handle.Fail(name, err, operands).(*millrace.Tensor)
+	return hostapi.Fail(name, err, operands).(*millrace.Tensor)
 }
 
 func shapeErr(format string, args ...any) error {
@@ -36,7 +36,7 @@ func dtypeErr(format string, args ...any) error {
 func drop(ts ...*millrace.Tensor) {
 	for _, t := range ts {
 		if t != nil {
-			handle.Drop(t)
+			hostapi.Drop(t)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
-	"github.com/millrace-go/millrace/internal/devicetest"
+	"github.com/millrace-go/millrace/internal/testing/devicetest"
 	"github.com/millrace-go/millrace/nn"
 	_ "github.com/millrace-go/millrace/runtime/opengl"
 	_ "github.com/millrace-go/millrace/runtime/webgpu"

@@ -36,12 +36,12 @@ func (d Draw) fan(axis int) int {
 	return n
 }
 
-// Full returns v everywhere.
+// Full returns a tensor of d's shape and dtype with v everywhere.
 func (d Draw) Full(v float64) *millrace.Tensor {
 	return millrace.FullOn(d.place, d.DType, v, d.Shape...)
 }
 
-// Uniform returns numbers uniform on [lo, hi).
+// Uniform returns a tensor of d's shape and dtype, with numbers uniform on [lo, hi).
 func (d Draw) Uniform(lo, hi float64) *millrace.Tensor {
 	u := millrace.UniformOn(d.place, d.DType, d.Seed, d.Shape...)
 	scaled := u.MulScalar(hi - lo)
@@ -49,7 +49,7 @@ func (d Draw) Uniform(lo, hi float64) *millrace.Tensor {
 	return scaled.AddScalar(lo)
 }
 
-// Normal returns numbers of a normal distribution.
+// Normal returns a tensor of d's shape and dtype, with numbers of a normal distribution.
 func (d Draw) Normal(mean, std float64) *millrace.Tensor {
 	n := millrace.NormalOn(d.place, d.DType, d.Seed, d.Shape...)
 	scaled := n.MulScalar(std)
@@ -64,7 +64,7 @@ func (d Draw) Normal(mean, std float64) *millrace.Tensor {
 // matrix returns the error of an Init that needs at least two dimensions, or nil.
 func (d Draw) matrix(name string) *millrace.Tensor {
 	if len(d.Shape) < 2 {
-		return fail(name, shapeErr("%v: a weight of two dimensions and more", d.Shape))
+		return fail(name, shapeErr("%v: a weight needs two or more dimensions", d.Shape))
 	}
 	return nil
 }

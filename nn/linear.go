@@ -33,6 +33,8 @@ func initFan(fan int) Init {
 }
 
 // Forward returns (…, out) for x of shape (…, in); another last dimension is [millrace.ErrShape].
+// The dtype is c's compute dtype. If c has none, it is x's, and must be that of Weight, else
+// [millrace.ErrDType].
 func (l *Linear) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	x = c.Cast(x)
 	w := l.Weight.In(c)

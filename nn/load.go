@@ -28,7 +28,8 @@ type LoadOptions struct {
 	Unmatched func(parameters, entries []string)
 }
 
-// Load is the function [Load] with options.
+// Load is the function [Load] with options, and returns its errors. Integers that do not fit the
+// parameter's dtype are an error even with Partial.
 func (o LoadOptions) Load(path string, parts ...any) error {
 	all, err := collect(parts)
 	if err != nil {
@@ -85,7 +86,7 @@ func (o LoadOptions) entries(f *safetensors.File) (map[string]safetensors.Info, 
 			continue
 		}
 		if first, twice := infos[name]; twice {
-			return nil, nil, fmt.Errorf("%w: LoadOptions.Rename gives %q and %q the one name %q", ErrMismatch, first.Name, entry, name)
+			return nil, nil, fmt.Errorf("%w: LoadOptions.Rename gives %q and %q the same name %q", ErrMismatch, first.Name, entry, name)
 		}
 		infos[name] = info
 	}
@@ -157,7 +158,7 @@ func read(f *safetensors.File, name string, p *Param) (*millrace.Tensor, error) 
 	if info.DType.IsInt() {
 		fits := t.Cast(dt).Cast(info.DType).Eq(t).All()
 		if ok, err := millrace.Item[bool](fits); err != nil || !ok {
-			return nil, cmp.Or(err, fmt.Errorf("%q: numbers that %v cannot hold", name, dt))
+			return nil, cmp.Or(err, fmt.Errorf("%q: %v cannot hold its numbers", name, dt))
 		}
 	}
 	own := t.Cast(dt).To(place)
@@ -172,7 +173,7 @@ func same(f *safetensors.File, name string, p *Param, t *millrace.Tensor) error 
 	}
 	defer drop(u)
 	if ok, err := millrace.AllClose(u, t, 0, 0); err != nil || !ok {
-		return cmp.Or(err, fmt.Errorf("%w: tied weights that are not equal", ErrMismatch))
+		return cmp.Or(err, fmt.Errorf("%w: tied weights are not equal", ErrMismatch))
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func TestLoadRename(t *testing.T) {
 		t.Errorf("%s, %v", told, err)
 	}
 	one := nn.LoadOptions{Rename: func(string) string { return "weight" }}
-	if err := one.Load(path, m.Head); !errors.Is(err, nn.ErrMismatch) || !strings.Contains(err.Error(), `the one name "weight"`) {
+	if err := one.Load(path, m.Head); !errors.Is(err, nn.ErrMismatch) || !strings.Contains(err.Error(), `the same name "weight"`) {
 		t.Error(err)
 	}
 }

@@ -100,7 +100,7 @@ func chosen(opts []LossOption, takes lossKind) (*lossSettings, error) {
 	o := &lossSettings{axis: -1, delta: 1}
 	for _, opt := range opts {
 		if opt.set == nil {
-			return o, fmt.Errorf("a LossOption that no function made")
+			return o, fmt.Errorf("a LossOption that no function of package nn made")
 		}
 		opt.set(o)
 		o.given |= opt.kind
@@ -108,13 +108,13 @@ func chosen(opts []LossOption, takes lossKind) (*lossSettings, error) {
 	how := o.given & (lSummed | lEach | lBatchMean)
 	switch other := o.given &^ (takes | lSummed | lEach); {
 	case other != 0:
-		return o, fmt.Errorf("options that it does not take: %v", other)
+		return o, fmt.Errorf("unsupported options: %v", other)
 	case how&(how-1) != 0:
-		return o, fmt.Errorf("options that exclude each other: %v", how)
+		return o, fmt.Errorf("options that cannot be combined: %v", how)
 	case o.has(lSmoothing) && !(o.smoothing >= 0 && o.smoothing <= 1):
-		return o, shapeErr("label smoothing of %v: from 0 to 1", o.smoothing)
+		return o, shapeErr("label smoothing of %v: want 0 to 1", o.smoothing)
 	case !(o.delta > 0):
-		return o, shapeErr("a delta of %v: above 0", o.delta)
+		return o, shapeErr("a delta of %v: want more than 0", o.delta)
 	}
 	return o, nil
 }
@@ -148,8 +148,9 @@ func pair(name string, x, y *millrace.Tensor, opts []LossOption, takes lossKind)
 	return wide(x), wide(y), o, nil
 }
 
-// MSE is the mean of (x-y)² (PyTorch's mse_loss). x and y have one shape (else ErrShape) and one
-// float dtype (else ErrDType). 16-bit floats are computed in float32.
+// MSE is the mean of (x-y)² (PyTorch's mse_loss). x and y have one shape, else ErrShape: nothing
+// broadcasts. They have one dtype, and a mean is of floats, else ErrDType; 16-bit floats are first
+// cast to Float32. The result has that dtype. It is 0-d, or has x's shape with [Each].
 func MSE(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	a, b, o, bad := pair("mse", x, y, opts, 0)
 	if bad != nil {
@@ -158,7 +159,7 @@ func MSE(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	return o.reduced(a.Sub(b).Square(), nil)
 }
 
-// L1 is the mean of |x-y| (PyTorch's l1_loss); otherwise it is like [MSE].
+// L1 is the mean of |x-y| (PyTorch's l1_loss). Shapes, dtypes and errors are those of [MSE].
 func L1(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	a, b, o, bad := pair("l1", x, y, opts, 0)
 	if bad != nil {
@@ -167,8 +168,9 @@ func L1(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	return o.reduced(a.Sub(b).Abs(), nil)
 }
 
-// Huber is the mean of (x-y)²/2 up to a distance of delta, and of delta·(|x-y|-delta/2) beyond
-// (PyTorch's huber_loss). It takes [Delta]; otherwise it is like [MSE].
+// Huber is the mean of (x-y)²/2 where |x-y| is at most delta, and of delta·(|x-y|-delta/2)
+// elsewhere (Huber, 1964; PyTorch's huber_loss). It takes [Delta]. x and y are floats; shapes,
+// dtypes and errors are those of [MSE].
 func Huber(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	a, b, o, bad := pair("huber", x, y, opts, lDelta)
 	if bad != nil {
@@ -178,7 +180,7 @@ func Huber(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 }
 
 // SmoothL1 is [Huber] divided by delta, which PyTorch's smooth_l1_loss calls beta. It takes
-// [Delta].
+// [Delta]. Shapes, dtypes and errors are those of [Huber].
 func SmoothL1(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	a, b, o, bad := pair("smoothl1", x, y, opts, lDelta)
 	if bad != nil {
@@ -195,8 +197,9 @@ func huber(d *millrace.Tensor, delta float64) *millrace.Tensor {
 }
 
 // BCEWithLogits is binary cross-entropy: the mean of -y·log(σ(x)) - (1-y)·log(1-σ(x)) for logits x
-// and probabilities y (PyTorch's binary_cross_entropy_with_logits). It takes [PosWeight]; otherwise
-// it is like [MSE].
+// and probabilities y (PyTorch's binary_cross_entropy_with_logits). It is computed from softplus,
+// so no logarithm of 0 occurs. It takes [PosWeight]. Logits and targets are floats; shapes, dtypes
+// and errors are those of [MSE].
 func BCEWithLogits(logits, targets *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	x, y, o, bad := pair("bcewithlogits", logits, targets, opts, lPosWeight)
 	if bad != nil {
@@ -211,8 +214,9 @@ func BCEWithLogits(logits, targets *millrace.Tensor, opts ...LossOption) *millra
 }
 
 // KLDiv is the mean of y·(log(y) - x), for logarithms of probabilities x and probabilities y
-// (PyTorch's kl_div). With [BatchMean] it is the Kullback-Leibler divergence. With [LogTargets] y
-// holds logarithms, too. Otherwise it is like [MSE].
+// (PyTorch's kl_div). Where y is 0, y·log(y) counts as 0. With [BatchMean] it is the
+// Kullback-Leibler divergence. With [LogTargets] y holds logarithms, too. x and y are floats;
+// shapes, dtypes and errors are those of [MSE].
 func KLDiv(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	a, b, o, bad := pair("kldiv", x, y, opts, lLogTargets|lBatchMean)
 	if bad != nil {

@@ -14,7 +14,8 @@ type Sequential []Module
 // NewSequential makes a Sequential.
 func NewSequential(ms ...Module) Sequential { return ms }
 
-// Forward returns the result of the last module; x if there is none.
+// Forward passes x through the modules and returns the last one's result; x if there is none.
+// Shapes, dtypes and errors are those of the modules.
 func (s Sequential) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	for _, m := range s {
 		x = m.Forward(c, x)

@@ -15,8 +15,8 @@ func Momentum(m float64) Option { return Option{kMomentum, func(o *settings) { o
 
 // wide casts x to a dtype for sums: Float32 for 16-bit floats, else x's own.
 func wide(x *millrace.Tensor) *millrace.Tensor {
-	if dt := x.DType(); dt == millrace.Float16 || dt == millrace.BFloat16 {
-		return x.Cast(millrace.Float32)
+	if dt := x.DType(); dt.IsFloat() && dt.Storage() {
+		return x.Cast(dt.Compute())
 	}
 	return x
 }
@@ -94,7 +94,8 @@ func newBatchNorm(name string, n int, ranks []int, opts []Option) *BatchNorm {
 }
 
 // Forward returns a tensor of x's shape, in c's compute dtype or, without one, x's dtype. Other
-// ranks or numbers of channels are [millrace.ErrShape].
+// ranks or numbers of channels are [millrace.ErrShape]. In training, a channel of one value is
+// ErrShape, too.
 func (l *BatchNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	dt := c.result(x)
 	x = wide(x)
@@ -192,7 +193,7 @@ func NewLayerNormOver(shape []int, opts ...Option) *LayerNorm {
 }
 
 // Forward returns a tensor of x's shape, in c's compute dtype or, without one, x's dtype. Other
-// last dimensions are [millrace.ErrShape].
+// last dimensions are [millrace.ErrShape]. An x that is not of floats is [millrace.ErrDType].
 func (l *LayerNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	dt := c.result(x)
 	x, axes, bad := lastDims("layernorm", x, l.Shape, l.bad)
@@ -244,7 +245,7 @@ func NewRMSNormOver(shape []int, opts ...Option) *RMSNorm {
 }
 
 // Forward returns a tensor of x's shape, in c's compute dtype or, without one, x's dtype. Other
-// last dimensions are [millrace.ErrShape].
+// last dimensions are [millrace.ErrShape]. An x that is not of floats is [millrace.ErrDType].
 func (l *RMSNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	dt := c.result(x)
 	x, axes, bad := lastDims("rmsnorm", x, l.Shape, l.bad)
@@ -281,7 +282,9 @@ func NewGroupNorm(groups, channels int, opts ...Option) *GroupNorm {
 	return l
 }
 
-// Forward returns a tensor of x's shape, in c's compute dtype or, without one, x's dtype.
+// Forward returns a tensor of x's shape, in c's compute dtype or, without one, x's dtype. Another
+// number of channels, or a rank below 2, is [millrace.ErrShape]; an x that is not of floats is
+// [millrace.ErrDType].
 func (l *GroupNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	dt := c.result(x)
 	x = wide(x)

@@ -24,7 +24,8 @@ func NewParam(t *millrace.Tensor) *Param { return &Param{t: t} }
 // NewBuffer makes a buffer of a tensor. Otherwise it is like [NewParam].
 func NewBuffer(t *millrace.Tensor) *Param { return &Param{t: t, buffer: true} }
 
-// Tensor is the parameter's own handle, in the dtype that stores it. It is nil for a nil Param.
+// Tensor is the parameter's own handle, with its shape, in the dtype that stores it. It carries the
+// error of the constructor that made the parameter, if there was one. It is nil for a nil Param.
 func (p *Param) Tensor() *millrace.Tensor {
 	if p == nil {
 		return nil
@@ -42,10 +43,10 @@ func (p *Param) Freeze(on bool) { p.frozen.Store(on) }
 // Frozen reports whether a weight is frozen.
 func (p *Param) Frozen() bool { return p != nil && p.frozen.Load() }
 
-// In returns the handle for a forward pass. It is followed if c follows weights and p is a weight
-// that is not frozen. It has c's compute dtype if c has one. One pass always gets the same handle,
-// so tied weights have one gradient. A buffer has the value of the pass's last [Param.Update]. A
-// nil Param gives a tensor with an error.
+// In returns the handle for a forward pass, with the parameter's shape. It is followed if c follows
+// weights and p is a weight that is not frozen. It has c's compute dtype if c has one. One pass
+// always gets the same handle, so tied weights have one gradient. A buffer has the value of the
+// pass's last [Param.Update]. A nil Param gives a tensor with an error.
 func (p *Param) In(c *Ctx) *millrace.Tensor {
 	if p == nil {
 		return fail("param", errNoParam)

@@ -55,15 +55,16 @@ func newPool(name string, dims, size int, max bool, takes kind, opts []Option) *
 		l.windows = append(l.windows, w)
 		// As in PyTorch: no window consists of padding alone.
 		if 2*c.Padding[i][0] > n {
-			o.fault(name, shapeErr("padding %d for windows of %d: at most half of it", c.Padding[i][0], n))
+			o.fault(name, shapeErr("padding %d for windows of %d: want at most half", c.Padding[i][0], n))
 		}
 	}
 	l.bad = o.bad
 	return l
 }
 
-// Forward returns (batch, channels, positions…) for x of shape (batch, channels, size…). A rank
-// below the number of windows is [millrace.ErrShape].
+// Forward returns (batch, channels, positions…) for x of shape (batch, channels, size…). The dtype
+// is x's: numbers for maxima, floats for means, else [millrace.ErrDType]. A rank below the number
+// of windows is [millrace.ErrShape], and so is a window larger than the padded size.
 func (l *Pool) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	switch {
 	case l.bad != nil:
@@ -86,10 +87,10 @@ func (l *Pool) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 type GlobalAvgPool struct{}
 
 // Forward returns (batch, channels) for x of shape (batch, channels, …); a rank below 3 is
-// [millrace.ErrShape].
+// [millrace.ErrShape]. The dtype is x's; floats only, else [millrace.ErrDType].
 func (GlobalAvgPool) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	if x.Rank() < 3 {
-		return fail("globalavgpool", shapeErr("%v: a batch of channels with positions", x.Shape()), x)
+		return fail("globalavgpool", shapeErr("%v: want batch, channels and positions", x.Shape()), x)
 	}
 	var axes []int
 	for i := 2; i < x.Rank(); i++ {

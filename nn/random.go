@@ -60,8 +60,9 @@ func (c *Ctx) draw() int {
 	return c.draws - 1
 }
 
-// Bits returns random Uint32 numbers, independent of all other draws. Without CtxOptions.Random the
-// result carries an error.
+// Bits returns random Uint32 numbers of that shape, independent of all other draws. Without
+// CtxOptions.Random the result carries an error. A negative dimension, or 2^32 numbers or more, is
+// ErrShape.
 func (c *Ctx) Bits(shape ...int) *millrace.Tensor {
 	const name = "random"
 	if c == nil || c.opt.Random == nil {
@@ -84,12 +85,14 @@ func (c *Ctx) Bits(shape ...int) *millrace.Tensor {
 	return at.Reshape(shape...).Philox(counter, key)
 }
 
-// Uniform returns random Float32 numbers on [0, 1), multiples of 2^-24.
+// Uniform returns random Float32 numbers on [0, 1), multiples of 2^-24. Shapes and errors are those
+// of [Ctx.Bits].
 func (c *Ctx) Uniform(shape ...int) *millrace.Tensor {
 	return c.Bits(shape...).ShrScalar(8).Cast(millrace.Float32).MulScalar(0x1p-24)
 }
 
-// Normal returns random Float32 numbers of mean 0 and variance 1, by Box and Muller's method.
+// Normal returns random Float32 numbers of mean 0 and variance 1, by Box and Muller's method. It
+// draws two tensors of random bits. Shapes and errors are those of [Ctx.Bits].
 func (c *Ctx) Normal(shape ...int) *millrace.Tensor {
 	// On (0, 1], where the logarithm is finite.
 	u := c.Bits(shape...).ShrScalar(8).Cast(millrace.Float32).AddScalar(1).MulScalar(0x1p-24)
@@ -98,7 +101,7 @@ func (c *Ctx) Normal(shape ...int) *millrace.Tensor {
 }
 
 // Bernoulli returns random Bool values, true with probability p rounded to a multiple of 2^-32. A p
-// outside [0, 1] is ErrShape.
+// outside [0, 1] is ErrShape. Shapes and other errors are those of [Ctx.Bits].
 func (c *Ctx) Bernoulli(p float64, shape ...int) *millrace.Tensor {
 	below := math.RoundToEven(p * 0x1p32)
 	bits := c.Bits(shape...)

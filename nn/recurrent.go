@@ -137,7 +137,7 @@ func (r *recurrent) check(x *millrace.Tensor, state []*millrace.Tensor) *millrac
 		batch, length = length, batch
 	}
 	if x.Rank() != 3 || x.Dim(2) != r.in || length == 0 {
-		return fail(r.name, shapeErr("%v: a sequence, and a batch, of %d features", x.Shape(), r.in), x)
+		return fail(r.name, shapeErr("%v: want a sequence, or a batch of sequences, of %d features", x.Shape(), r.in), x)
 	}
 	for _, s := range state {
 		if s != nil && (s.Rank() != 3 || s.Dim(0) != len(r.cells) || s.Dim(1) != batch || s.Dim(2) != r.hidden) {
@@ -182,14 +182,15 @@ func NewGRU(in, hidden int, opts ...Option) *GRU {
 
 // Forward returns the last layer's state after each step, (steps, batch, hidden), for x of shape
 // (steps, batch, in). If it is bidirectional, the last dimension is 2·hidden. Other shapes are
-// [millrace.ErrShape].
+// [millrace.ErrShape]. Dtypes are as for [Linear.Forward].
 func (l *GRU) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	y, _ := l.Run(c, x, nil)
 	return y
 }
 
-// Run is Forward with a first state of shape (layers·directions, batch, hidden); nil stands for
-// zeros. It also returns the last state.
+// Run is Forward with a first state of shape (layers·directions, batch, hidden), else
+// [millrace.ErrShape]; it is cast to the dtype of x. nil stands for zeros. Run also returns the
+// last state, of the same shape and in the dtype of y.
 func (l *GRU) Run(c *Ctx, x, state *millrace.Tensor) (y, end *millrace.Tensor) {
 	n := l.hidden
 	y, ends := l.run(c, x, []*millrace.Tensor{state}, func(in, rec *millrace.Tensor, s []*millrace.Tensor) []*millrace.Tensor {
@@ -210,14 +211,15 @@ func NewLSTM(in, hidden int, opts ...Option) *LSTM {
 	return &LSTM{newRecurrent("lstm", 4, in, hidden, opts)}
 }
 
-// Forward is like [GRU.Forward].
+// Forward returns the last layer's state after each step. Shapes, dtypes and errors are those of
+// [GRU.Forward].
 func (l *LSTM) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	y, _, _ := l.Run(c, x, nil, nil)
 	return y
 }
 
-// Run is Forward with the first hidden state and the first cell state, memory, each as in
-// [GRU.Run]. It also returns the last ones.
+// Run is Forward with the first hidden state and the first cell state, memory. It also returns the
+// last ones. Shapes, dtypes and errors of each are as in [GRU.Run].
 func (l *LSTM) Run(c *Ctx, x, state, memory *millrace.Tensor) (y, end, endMemory *millrace.Tensor) {
 	n := l.hidden
 	y, ends := l.run(c, x, []*millrace.Tensor{state, memory}, func(in, rec *millrace.Tensor, s []*millrace.Tensor) []*millrace.Tensor {

@@ -23,7 +23,7 @@ func NewRotaryEmbedding(dim int, base float64, opts ...Option) *RotaryEmbedding 
 func newRotary(o *settings, dim int, base float64) *RotaryEmbedding {
 	l := &RotaryEmbedding{dim: dim}
 	if dim < 0 || dim%2 != 0 || !(base > 0) {
-		o.fault("rotary", shapeErr("%d features and base %v: an even number and a positive one", dim, base))
+		o.fault("rotary", shapeErr("%d features and base %v: want an even number of features and a positive base", dim, base))
 	}
 	if l.turns = o.bad; o.bad != nil {
 		return l
@@ -36,12 +36,13 @@ func newRotary(o *settings, dim int, base float64) *RotaryEmbedding {
 	return l
 }
 
-// Forward rotates x, of shape (…, positions, dim); another dim is [millrace.ErrShape].
+// Forward rotates x, floats of shape (…, positions, dim); another dim is [millrace.ErrShape]. The
+// result has x's shape and dtype; 16-bit floats are rotated in float32.
 func (l *RotaryEmbedding) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return l.At(c, x, 0)
 }
 
-// At is Forward for positions that begin at first.
+// At is Forward for positions that begin at first. Shapes, dtypes and errors are the same.
 func (l *RotaryEmbedding) At(c *Ctx, x *millrace.Tensor, first int) *millrace.Tensor {
 	return l.each(c, first, x)[0]
 }
@@ -85,8 +86,11 @@ func (l *RotaryEmbedding) turn(x, cos, sin *millrace.Tensor) *millrace.Tensor {
 	return as(pairs.Mul(cos).Add(pairs.Flip(-2).Mul(sin)).Reshape(shape...), dt)
 }
 
-// last slices the last dimension.
+// last slices the last dimension. A tensor that carries an error has no dimension: last returns it.
 func last(x *millrace.Tensor, from, to int) *millrace.Tensor {
+	if x.Rank() == 0 {
+		return x
+	}
 	rs := make([]millrace.Range, x.Rank())
 	for i := range rs {
 		rs[i] = millrace.All

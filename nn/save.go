@@ -71,7 +71,7 @@ func collect(parts []any) (*walker, error) {
 		}
 	}
 	if len(twice) > 0 {
-		return nil, fmt.Errorf("several parameters are called %s", strings.Join(twice, ", "))
+		return nil, fmt.Errorf("several parameters have the name %s", strings.Join(twice, ", "))
 	}
 	return all, nil
 }

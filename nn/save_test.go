@@ -151,7 +151,7 @@ func TestSaveErrors(t *testing.T) {
 		parts []any
 		text  string
 	}{
-		"twice": {[]any{nn.NewLinear(1, 1), nn.NewLinear(1, 1)}, "several parameters are called weight, bias"},
+		"twice": {[]any{nn.NewLinear(1, 1), nn.NewLinear(1, 1)}, "several parameters have the name weight, bias"},
 		"bad":   {[]any{nn.NewLinear(-1, 1)}, `"weight": full: shape mismatch`},
 	} {
 		for _, err := range []error{nn.Save(path, c.parts...), nn.Load(path, c.parts...)} {

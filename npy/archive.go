@@ -29,11 +29,10 @@ type Archive struct {
 	names []string
 }
 
-// OpenArchive opens the .npz archive at path, compressed or not, and reads its
-// list of arrays, not their elements. One that is no archive, or that has two
-// arrays of one name, is [ErrFormat], as is one with files of which none is an
-// array; the error says what else it seems to be. Files beside arrays are passed
-// over.
+// OpenArchive opens the .npz archive at path, compressed or not, and reads its list of arrays, not
+// their elements. Files in the archive that are no arrays are ignored. A file that is no archive,
+// an archive with two arrays of one name, and one whose files include no array are [ErrFormat]; the
+// error says which format the file seems to have.
 func OpenArchive(path string) (*Archive, error) {
 	f, err := sniff.Open(path)
 	if err != nil {
@@ -56,8 +55,8 @@ func openFile(f *os.File, path string) (*Archive, error) {
 	return newArchive(f, info.Size(), path)
 }
 
-// NewArchive is [OpenArchive] of the size bytes that r reads, such as an
-// embedded file's.
+// NewArchive is [OpenArchive] of the size bytes of r, such as an embedded file. A nil r is an
+// error.
 func NewArchive(r io.ReaderAt, size int64) (*Archive, error) {
 	if r == nil {
 		return nil, errors.New("npy: nil reader")
@@ -78,20 +77,20 @@ func newArchive(r io.ReaderAt, size int64, path string) (*Archive, error) {
 			continue
 		}
 		if a.files[name] != nil {
-			return nil, fmt.Errorf("%w archive: %q is there twice", ErrFormat, name)
+			return nil, fmt.Errorf("%w archive: %q occurs twice", ErrFormat, name)
 		}
 		a.files[name] = f
 		a.names = append(a.names, name)
 	}
 	if len(z.File) > 0 && len(a.names) == 0 {
-		err := fmt.Errorf("%w archive: none of its %d files is an array (its name would end in %s)", ErrFormat, len(z.File), extension)
+		err := fmt.Errorf("%w archive: none of its %d files is an array, whose name ends in %s", ErrFormat, len(z.File), extension)
 		return nil, sniff.With(err, sniff.Head(within{r, size}), sniff.Npz)
 	}
 	return a, nil
 }
 
-// within reads a file of a known size. A directory that points out of it is
-// damage, and no failure of the reader.
+// within reads a file of a known size. A position outside of it means that the archive is damaged,
+// not that reading failed.
 type within struct {
 	r    io.ReaderAt
 	size int64
@@ -104,7 +103,8 @@ func (w within) ReadAt(p []byte, at int64) (int, error) {
 	return w.r.ReadAt(p, at)
 }
 
-// Close closes the file. Tensors that were read stay.
+// Close closes the file and returns the file system's error, if any. Tensors that were read stay
+// valid.
 func (a *Archive) Close() error {
 	if a == nil || a.close == nil {
 		return nil
@@ -115,7 +115,7 @@ func (a *Archive) Close() error {
 // Names lists the arrays in the order of the archive.
 func (a *Archive) Names() []string { return slices.Clone(a.orEmpty().names) }
 
-// orEmpty is a, or an archive of nothing for one that was not opened.
+// orEmpty returns a, or an empty archive if a was not opened.
 func (a *Archive) orEmpty() *Archive {
 	if a == nil {
 		return new(Archive)
@@ -123,8 +123,8 @@ func (a *Archive) orEmpty() *Archive {
 	return a
 }
 
-// Stat says of an array what [Stat] says of a file. A name that is not there is
-// [fs.ErrNotExist].
+// Stat returns what the archive's header says about an array. Its Offset counts from the beginning
+// of the array's unpacked file. An unknown name is [fs.ErrNotExist].
 func (a *Archive) Stat(name string) (info Info, err error) {
 	err = a.open(name, func(r io.Reader) (err error) {
 		info, err = readHeader(r)
@@ -133,8 +133,8 @@ func (a *Archive) Stat(name string) (info Info, err error) {
 	return info, err
 }
 
-// Tensor reads an array. A name that is not there is [fs.ErrNotExist]; other
-// errors are those of [Load].
+// Tensor reads an array. An unknown name is [fs.ErrNotExist]. Shape, dtype and other errors are as
+// for [Load].
 func (a *Archive) Tensor(name string) (*millrace.Tensor, error) {
 	d, err := millrace.Default()
 	if err != nil {
@@ -143,13 +143,13 @@ func (a *Archive) Tensor(name string) (*millrace.Tensor, error) {
 	return a.TensorOn(d, name)
 }
 
-// TensorOn is [Archive.Tensor] in a place.
+// TensorOn is [Archive.Tensor] in a place. A nil place, or one that was not opened, is an error.
 func (a *Archive) TensorOn(p millrace.Place, name string) (t *millrace.Tensor, err error) {
 	err = a.open(name, func(r io.Reader) (err error) {
 		if t, err = read(p, r); err != nil {
 			return err
 		}
-		// The end of the file is where its checksum is compared.
+		// Read up to the end of the file, where its checksum is compared.
 		if _, err = io.Copy(io.Discard, r); err != nil {
 			t.Release()
 			t = nil
@@ -159,7 +159,7 @@ func (a *Archive) TensorOn(p millrace.Place, name string) (t *millrace.Tensor, e
 	return t, err
 }
 
-// open gives the bytes of an array's file to use.
+// open calls use with the bytes of an array's file.
 func (a *Archive) open(name string, use func(io.Reader) error) error {
 	a = a.orEmpty()
 	f := a.files[name]
@@ -173,7 +173,7 @@ func (a *Archive) open(name string, use func(io.Reader) error) error {
 			e.left = min(int64(min(f.CompressedSize64, math.MaxInt64)), a.size)
 		}
 		err = use(e)
-		// A decompressor that failed says so once more when it is closed.
+		// A decompressor that failed returns its error again when it is closed.
 		if end := r.Close(); err == nil {
 			err = end
 		}
@@ -187,7 +187,7 @@ func (a *Archive) open(name string, use func(io.Reader) error) error {
 	return nil
 }
 
-// damaged reports an error of reading an archive that is the archive's fault.
+// damaged reports whether an error of reading means that the archive is damaged.
 func damaged(err error) bool {
 	for _, damage := range []error{zip.ErrFormat, zip.ErrAlgorithm, zip.ErrChecksum, io.ErrUnexpectedEOF} {
 		if errors.Is(err, damage) {
@@ -197,8 +197,8 @@ func damaged(err error) bool {
 	return errors.As(err, new(flate.CorruptInputError))
 }
 
-// LoadArchive reads all arrays of the .npz archive at path. Errors are those of
-// [OpenArchive] and [Archive.Tensor].
+// LoadArchive reads all arrays of the .npz archive at path, by name. Errors are those of
+// [OpenArchive] and [Archive.Tensor]; after one, no tensor stays.
 func LoadArchive(path string) (map[string]*millrace.Tensor, error) {
 	d, err := millrace.Default()
 	if err != nil {
@@ -207,7 +207,7 @@ func LoadArchive(path string) (map[string]*millrace.Tensor, error) {
 	return LoadArchiveOn(d, path)
 }
 
-// LoadArchiveOn is [LoadArchive] in a place.
+// LoadArchiveOn is [LoadArchive] in a place. After an error, no tensor stays.
 func LoadArchiveOn(p millrace.Place, path string) (map[string]*millrace.Tensor, error) {
 	a, err := OpenArchive(path)
 	if err != nil {

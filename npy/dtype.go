@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// dtypes are NumPy's names for those of tensors, without the byte order. The
-// first name of a dtype is the one that is written.
+// dtypes maps NumPy's names, without the byte order, to the dtypes of tensors. The first name of a
+// dtype is the one that is written.
 var dtypes = []struct{ numpy, name string }{
 	{"b1", "bool"}, {"?", "bool"},
 	{"u1", "uint8"}, {"u2", "uint16"}, {"u4", "uint32"}, {"u8", "uint64"},
@@ -18,7 +18,7 @@ var dtypes = []struct{ numpy, name string }{
 	{"f2", "float16"}, {"f4", "float32"}, {"f8", "float64"},
 }
 
-// strangers are the kinds of dtypes that tensors do not have.
+// strangers are the kinds of NumPy's dtypes that tensors do not have.
 var strangers = map[byte]string{
 	'c': "complex numbers", 'f': "floats of another width", 'S': "byte strings", 'a': "byte strings", 'U': "strings", 'O': "Python objects",
 	'V': "raw bytes (bfloat16, perhaps: see package safetensors)", 'M': "dates", 'm': "time spans", 'T': "strings",
@@ -52,8 +52,7 @@ func parseDType(descr any) (dt millrace.DType, bigEndian bool, err error) {
 	return dt, false, fmt.Errorf("%w: %q is %s", millrace.ErrDType, text, what)
 }
 
-// describe is the descr that NumPy writes for a dtype on a little-endian
-// machine.
+// describe returns the descr that NumPy writes for a dtype on a little-endian machine.
 func describe(dt millrace.DType) (string, error) {
 	for _, row := range dtypes {
 		if row.name != dt.String() {

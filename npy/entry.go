@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// unpromised is the length of what a compressed file holds: its archive says
-// one, but a promise is no bytes.
+// unpromised is the length of a compressed file of an archive. The archive states one, but cannot
+// be trusted.
 const unpromised = 0
 
-// entry reads a file of an archive and tells how many bytes it is sure to have
-// yet: those of a file that is stored as it is, as far as the archive goes.
+// entry reads a file of an archive and knows how many more bytes that file has for certain: for a
+// file that is not compressed, at most those of the archive.
 type entry struct {
 	r    io.Reader
 	left int64
@@ -22,5 +22,5 @@ func (e *entry) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Len is what tensorfile.Left asks for.
+// Len returns the number of bytes left, for tensorfile.Left.
 func (e *entry) Len() int { return int(min(e.left, math.MaxInt)) }

@@ -11,8 +11,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// File is an open .npy file, of which parts are read. Its methods are safe for concurrent
-// use.
+// File is an open .npy file that is read in parts. Its methods are safe for concurrent use.
 type File struct {
 	path  string
 	r     io.ReaderAt
@@ -20,10 +19,9 @@ type File struct {
 	close func() error
 }
 
-// Open opens the .npy file at path and reads its header, not its elements: [File.Rows]
-// reads a part of them, so that a program works through a file that is larger than its
-// memory. Errors are those of [Load]; a file with fewer elements than its header says is
-// [ErrFormat].
+// Open opens the .npy file at path and reads its header, not its elements. [File.Rows] reads parts
+// of them, so a file may be larger than memory. Errors are those of [Load]. A file with fewer
+// elements than its header says is [ErrFormat].
 func Open(path string) (*File, error) {
 	r, err := sniff.Open(path)
 	if err != nil {
@@ -44,12 +42,12 @@ func openAll(r *os.File, path string) (*File, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file, so that no part of it can be read alone")
+		return nil, errors.New("not a regular file, so parts of it cannot be read")
 	}
 	return newFile(r, info.Size(), path)
 }
 
-// NewFile is [Open] of the size bytes that r reads, such as an embedded file's.
+// NewFile is [Open] of the size bytes of r, such as an embedded file. A nil r is an error.
 func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	if r == nil {
 		return nil, errors.New("npy: nil reader")
@@ -72,7 +70,7 @@ func newFile(r io.ReaderAt, size int64, path string) (*File, error) {
 	return &File{path: path, r: r, info: info}, nil
 }
 
-// Info is what the file says of its array.
+// Info returns what the file's header says about the array.
 func (f *File) Info() Info {
 	if f == nil {
 		return Info{}
@@ -90,7 +88,7 @@ func (f *File) Len() int {
 	return f.info.Shape[0]
 }
 
-// Close closes the file. Tensors that were read stay; reading more is [os.ErrClosed].
+// Close closes the file. Tensors that were read stay valid; reading more is [os.ErrClosed].
 func (f *File) Close() error {
 	if f == nil || f.close == nil {
 		return nil
@@ -98,12 +96,14 @@ func (f *File) Close() error {
 	return f.close()
 }
 
-// Rows reads n rows from row i on, elements i to i+n along the first dimension: NumPy's
-// a[i:i+n] of np.load with mmap_mode. Of an array in C order these are one piece of the
-// file. Of one in Fortran order they are a piece for each of the other elements of a row,
-// so that many rows at a time are read much faster than few; the result is a view of its
-// transpose, as [Load]'s is. Rows that are not there are [millrace.ErrIndex], an array
-// without dimensions is [millrace.ErrShape].
+// Rows reads n rows from row i on, elements i to i+n along the first dimension: NumPy's a[i:i+n] of
+// np.load with mmap_mode. The shape is the array's with n as its first dimension; the dtype is the
+// array's. Rows that do not exist are [millrace.ErrIndex]; an array without dimensions is
+// [millrace.ErrShape].
+//
+// Rows of an array in C order are one piece of the file. In Fortran order each element of a row is
+// stored in another piece, so reading many rows at once is much faster than reading few. The result
+// is then a view, as for [Load].
 func (f *File) Rows(i, n int) (*millrace.Tensor, error) {
 	d, err := millrace.Default()
 	if err != nil {
@@ -112,7 +112,7 @@ func (f *File) Rows(i, n int) (*millrace.Tensor, error) {
 	return f.RowsOn(d, i, n)
 }
 
-// RowsOn is [File.Rows] in a place.
+// RowsOn is [File.Rows] in a place. A nil place, or one that was not opened, is an error.
 func (f *File) RowsOn(p millrace.Place, i, n int) (*millrace.Tensor, error) {
 	if f == nil || f.r == nil {
 		return nil, errors.New("npy: nil File")
@@ -127,7 +127,7 @@ func (f *File) rows(p millrace.Place, i, n int) (*millrace.Tensor, error) {
 	}
 	all := f.info.Shape[0]
 	if i < 0 || n < 0 || i > all || n > all-i {
-		return nil, fmt.Errorf("%w: %d rows from row %d on, of %d", millrace.ErrIndex, n, i, all)
+		return nil, fmt.Errorf("%w: cannot read %d rows from row %d on: there are %d", millrace.ErrIndex, n, i, all)
 	}
 	info := f.info
 	info.Shape = append([]int{n}, info.Shape[1:]...)

@@ -16,18 +16,17 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// ErrFormat is a file that is not what it should be: no .npy file or .npz
-// archive, a damaged one, or one that is cut off.
+// ErrFormat says that a file is damaged, cut off, or no .npy file or .npz archive.
 var ErrFormat = errors.New("malformed")
 
-// Info is what a file says of an array before its elements.
+// Info is the header of an array.
 type Info struct {
 	DType        millrace.DType
 	Shape        []int
 	FortranOrder bool // the first index moves fastest in the file
 	BigEndian    bool // the high byte comes first in the file
-	// Offset is where the elements begin, in bytes from the array's own first one: in an .npy
-	// file from its start, in an archive from that of the array's file, as it is unpacked.
+	// Offset is where the elements begin, in bytes from the start of the .npy file; in an archive
+	// from the start of the array's file, unpacked.
 	Offset int64
 }
 
@@ -36,8 +35,8 @@ func (i Info) Bytes() int64 { return int64(ir.Shape(i.Shape).Elems()) * int64(i.
 
 const magic = "\x93NUMPY"
 
-// maxHeader is the longest header that is read. NumPy's own limit is 10,000
-// bytes; what is not a record needs a few hundred.
+// maxHeader is the longest header that is read. NumPy's own limit is 10,000 bytes; a header without
+// records needs a few hundred.
 const maxHeader = 1 << 16
 
 // readHeader reads up to the first element and no further.
@@ -75,10 +74,11 @@ func readHeader(r io.Reader) (Info, error) {
 	return info, err
 }
 
-// otherFile says what a file is that starts otherwise, and goes on with what r has.
+// otherFile says which other format a file seems to have; start is its beginning, and r has the
+// rest.
 func otherFile(r io.Reader, start []byte) error {
 	head := start
-	if tensorfile.Left(r) > 0 { // nothing waits for what may not come
+	if tensorfile.Left(r) > 0 { // reading cannot block: the bytes are there
 		more := make([]byte, sniff.Len-len(start))
 		n, _ := io.ReadFull(r, more)
 		head = append(slices.Clone(start), more[:n]...)
@@ -86,16 +86,17 @@ func otherFile(r io.Reader, start []byte) error {
 	if why := sniff.Explain(head); why != "" {
 		return fmt.Errorf("%w: no .npy file: %s", ErrFormat, why)
 	}
-	return fmt.Errorf("%w: no .npy file starts with %q", ErrFormat, start[:len(magic)])
+	return fmt.Errorf("%w: it starts with %q, as no .npy file does", ErrFormat, start[:len(magic)])
 }
 
-// readFull is io.ReadFull for what must be there.
+// readFull is io.ReadFull for bytes that a valid file has.
 func readFull(r io.Reader, b []byte) error {
 	n, err := io.ReadFull(r, b)
 	return endOf(err, n, len(b))
 }
 
-// endOf is the error of a file that ends within the header, after n bytes of a part of it.
+// endOf turns the end of the file after n bytes of a part of the header into [ErrFormat]. It
+// returns other errors unchanged.
 func endOf(err error, n, part int) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: %w in the header, after %d of %d bytes", ErrFormat, io.ErrUnexpectedEOF, n, part)
@@ -103,7 +104,7 @@ func endOf(err error, n, part int) error {
 	return err
 }
 
-// headerKeys are those that every header has, and no others.
+// headerKeys are the keys of every header. Other keys are an error.
 var headerKeys = []string{"descr", "fortran_order", "shape"}
 
 func parseHeader(text string) (info Info, err error) {
@@ -122,7 +123,7 @@ func parseHeader(text string) (info Info, err error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if !slices.Contains(headerKeys, key) {
-			return info, fmt.Errorf("%w header: the key %q is none of %s", ErrFormat, key, strings.Join(headerKeys, ", "))
+			return info, fmt.Errorf("%w header: the key %q is not one of %s", ErrFormat, key, strings.Join(headerKeys, ", "))
 		}
 	}
 	fortran, ok := m["fortran_order"].(bool)
@@ -131,7 +132,7 @@ func parseHeader(text string) (info Info, err error) {
 	}
 	dims, ok := m["shape"].(tuple)
 	if n, isInt := m["shape"].(int); isInt {
-		return info, fmt.Errorf("%w header: the shape is the number %d, not a tuple: one dimension is written (%[2]d,)", ErrFormat, n)
+		return info, fmt.Errorf("%w header: the shape is the number %d, not a tuple: write one dimension as (%[2]d,)", ErrFormat, n)
 	}
 	if !ok {
 		return info, fmt.Errorf("%w header: the shape is %s, not a tuple", ErrFormat, python(m["shape"]))
@@ -180,7 +181,7 @@ func appendHeader(b []byte, descr string, shape []int) []byte {
 	return append(b, text...)
 }
 
-// reversed is a copy with the last first.
+// reversed returns a copy in reverse order.
 func reversed(s []int) []int {
 	r := slices.Clone(s)
 	slices.Reverse(r)

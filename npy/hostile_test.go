@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/filetest"
+	"github.com/millrace-go/millrace/internal/testing/filetest"
 	"github.com/millrace-go/millrace/npy"
 )
 
@@ -62,7 +62,7 @@ func TestHostileHeaders(t *testing.T) {
 		return file("{'descr': '<f4', 'fortran_order': "+order+", 'shape': "+shape+"}", "12345678")
 	}
 	for data, want := range map[string]string{
-		header("False", "(6)"):       "the shape is the number 6, not a tuple: one dimension is written (6,)",
+		header("False", "(6)"):       "the shape is the number 6, not a tuple: write one dimension as (6,)",
 		header("False", "2"):         "the shape is the number 2",
 		header("False", "[2]"):       "the shape is a list, not a tuple",
 		header("False", "None"):      "the shape is None",
@@ -72,10 +72,10 @@ func TestHostileHeaders(t *testing.T) {
 		header("False", "(1, -2)"):   "dimension 1 of the shape is -2, which is negative",
 		header("False", "(2.0,)"):    `from ".0,)}" on`,
 		header("0", "(2,)"):          "fortran_order is 0, neither True nor False",
-		cases["another key"]:         `the key "x" is none of descr, fortran_order, shape`,
+		cases["another key"]:         `the key "x" is not one of descr, fortran_order, shape`,
 		cases["missing key"]:         "it has no fortran_order",
 		cases["open string"]:         `from "'<f4" on`,
-		cases["not closed"]:          "it ends too early",
+		cases["not closed"]:          "it ends early",
 	} {
 		if _, err := npy.Read(strings.NewReader(data)); !errors.Is(err, npy.ErrFormat) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", data, err, want)

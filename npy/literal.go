@@ -7,34 +7,34 @@ import (
 	"strings"
 )
 
-// The header of an .npy file is a Python literal. These are the values that
-// can be in one, as Go values: string, bool, int, tuple, list, nil for None.
+// The header of an .npy file is a Python literal. Its values become Go values: string, bool, int,
+// tuple, list, and nil for None.
 type (
 	tuple []any
 	list  []any
 )
 
-// maxDepth is how deep tuples and lists may be in each other. Records of
-// records are the only reason for more than one.
+// maxDepth is the most levels of nested tuples and lists. Only records of records need more than
+// one.
 const maxDepth = 16
 
-var errLiteral = errors.New("not the Python literal that a header is")
+var errLiteral = errors.New("the header is not a Python literal")
 
-// wrong is errLiteral with the place.
+// wrong returns errLiteral with the position.
 func (p *parser) wrong() error {
 	if p.text == "" {
-		return fmt.Errorf("%w: it ends too early", errLiteral)
+		return fmt.Errorf("%w: it ends early", errLiteral)
 	}
 	return fmt.Errorf("%w, from %.20q on", errLiteral, p.text)
 }
 
-// parser walks over a header. The zero depth is the dictionary.
+// parser reads a header from left to right. The dictionary has depth 0.
 type parser struct {
 	text  string
 	depth int
 }
 
-// dict reads {'key': value, …}. No key may be there twice.
+// dict reads {'key': value, …}. A key that occurs twice is an error.
 func (p *parser) dict() (map[string]any, error) {
 	if !p.take('{') {
 		return nil, p.wrong()
@@ -79,7 +79,7 @@ func (p *parser) value() (any, error) {
 	return p.word()
 }
 
-// items reads what is before the closing bracket.
+// items reads the values before the closing bracket.
 func (p *parser) items(end byte) (items []any, commas int, err error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, 0, p.wrong()
@@ -100,8 +100,8 @@ func (p *parser) items(end byte) (items []any, commas int, err error) {
 	return items, commas, nil
 }
 
-// str reads a string in either quotes. Escapes are left as they are: no dtype
-// has any, and what has is not read.
+// str reads a string in either kind of quotes. It does not decode escapes: no dtype that is read
+// has one.
 func (p *parser) str() (string, error) {
 	p.space()
 	if p.text == "" || p.text[0] != '\'' && p.text[0] != '"' {
@@ -152,7 +152,7 @@ func (p *parser) word() (any, error) {
 
 func (p *parser) space() { p.text = strings.TrimLeft(p.text, " \t\r\n\f") }
 
-// next reports the character that comes next, take also steps over it.
+// next reports whether the next character is c, and take also steps over it.
 func (p *parser) next(c byte) bool {
 	p.space()
 	return p.text != "" && p.text[0] == c
@@ -166,7 +166,7 @@ func (p *parser) take(c byte) bool {
 	return true
 }
 
-// python writes a value as Python does, for messages.
+// python writes a value in Python's syntax, for messages.
 func python(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -11,13 +11,12 @@ import (
 	"github.com/millrace-go/millrace/internal/tensorfile"
 )
 
-// Load reads the .npy file at path. A damaged file is [ErrFormat], one of a
-// dtype that tensors do not have [millrace.ErrDType], of more than eight
-// dimensions [millrace.ErrShape]. Of a file that holds several arrays it is the
-// first.
+// Load reads the .npy file at path: a tensor of the array's shape and dtype. A damaged file is
+// [ErrFormat]. A dtype that tensors do not have is [millrace.ErrDType]; more than eight dimensions
+// are [millrace.ErrShape]. If the file holds several arrays, Load reads the first.
 //
-// An array in Fortran order becomes a view of its transpose: nothing is copied,
-// and its elements are found where they are.
+// An array in Fortran order becomes a view: its elements are stored as in the file, and the view is
+// their transpose.
 func Load(path string) (*millrace.Tensor, error) {
 	d, err := millrace.Default()
 	if err != nil {
@@ -26,7 +25,7 @@ func Load(path string) (*millrace.Tensor, error) {
 	return LoadOn(d, path)
 }
 
-// LoadOn is [Load] in a place.
+// LoadOn is [Load] in a place. A nil place, or one that was not opened, is an error.
 func LoadOn(p millrace.Place, path string) (*millrace.Tensor, error) {
 	f, err := sniff.Open(path)
 	if err != nil {
@@ -37,8 +36,8 @@ func LoadOn(p millrace.Place, path string) (*millrace.Tensor, error) {
 	return t, named(path, err)
 }
 
-// Read reads one .npy file from r, and nothing that follows it. Errors are
-// those of [Load].
+// Read reads one array in the format of .npy files from r, and nothing behind it. Shape, dtype and
+// errors are as for [Load].
 func Read(r io.Reader) (*millrace.Tensor, error) {
 	d, err := millrace.Default()
 	if err != nil {
@@ -47,7 +46,7 @@ func Read(r io.Reader) (*millrace.Tensor, error) {
 	return ReadOn(d, r)
 }
 
-// ReadOn is [Read] in a place.
+// ReadOn is [Read] in a place. A nil place, or one that was not opened, is an error.
 func ReadOn(p millrace.Place, r io.Reader) (*millrace.Tensor, error) {
 	if r == nil {
 		return nil, errors.New("npy: nil reader")
@@ -56,8 +55,7 @@ func ReadOn(p millrace.Place, r io.Reader) (*millrace.Tensor, error) {
 	return t, named("", err)
 }
 
-// Stat reads what the .npy file at path says of its array, without the
-// elements. Errors are those of [Load].
+// Stat reads the header of the .npy file at path, not the elements. Errors are those of [Load].
 func Stat(path string) (Info, error) {
 	f, err := sniff.Open(path)
 	if err != nil {
@@ -68,7 +66,7 @@ func Stat(path string) (Info, error) {
 	return info, named(path, err)
 }
 
-// named says which file, where that is known.
+// named adds the file's path to an error, if the path is known.
 func named(path string, err error) error {
 	switch {
 	case err == nil:
@@ -79,8 +77,8 @@ func named(path string, err error) error {
 	return fmt.Errorf("npy: %s: %w", path, err)
 }
 
-// read reads an array from r, and memory in advance only where r tells that it
-// has the elements.
+// read reads an array from r. It allocates memory for all elements at once only if r can tell that
+// it has them.
 func read(p millrace.Place, r io.Reader) (*millrace.Tensor, error) {
 	info, err := readHeader(r)
 	if err != nil {
@@ -93,7 +91,7 @@ func read(p millrace.Place, r io.Reader) (*millrace.Tensor, error) {
 	return tensor(p, elems, info)
 }
 
-// tensor makes the tensor that info says of elements that are all there.
+// tensor makes the tensor that info describes from its elements, all of which exist.
 func tensor(p millrace.Place, elems io.Reader, info Info) (*millrace.Tensor, error) {
 	if info.BigEndian && info.DType.Size() > 1 {
 		elems = &swapper{elems, info.DType.Size()}
@@ -115,7 +113,7 @@ func tensor(p millrace.Place, elems io.Reader, info Info) (*millrace.Tensor, err
 	return v, v.Err()
 }
 
-// cut says of elements that are missing that the file is malformed.
+// cut marks missing elements as [ErrFormat].
 func cut(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: elements are missing: %w", ErrFormat, err)

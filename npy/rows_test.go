@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/filetest"
+	"github.com/millrace-go/millrace/internal/testing/filetest"
 	"github.com/millrace-go/millrace/npy"
 )
 

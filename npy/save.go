@@ -8,10 +8,9 @@ import (
 	"github.com/millrace-go/millrace/internal/tensorfile"
 )
 
-// Save runs what t needs and writes it to the .npy file at path, row-major and
-// little-endian. An error leaves an old file as it was. A dtype that NumPy does
-// not have is [millrace.ErrDType]; the error that t carries, or that running
-// found, is returned.
+// Save computes t and writes it to the .npy file at path, row-major and little-endian. A dtype that
+// NumPy does not have is [millrace.ErrDType]. Save returns the error that t carries or that
+// computing it finds. After any error, an old file is unchanged.
 func Save(path string, t *millrace.Tensor) error {
 	if err := check(t); err != nil {
 		return named(path, err)
@@ -19,8 +18,8 @@ func Save(path string, t *millrace.Tensor) error {
 	return named(path, tensorfile.Save(path, func(w io.Writer) error { return write(w, t) }))
 }
 
-// Write is [Save] to w. After an error from w, part of a file may be written;
-// after any other, nothing.
+// Write is [Save] to w. After an error from w, part of a file may be written; after any other
+// error, nothing.
 func Write(w io.Writer, t *millrace.Tensor) error {
 	if w == nil {
 		return errors.New("npy: nil writer")
@@ -31,7 +30,7 @@ func Write(w io.Writer, t *millrace.Tensor) error {
 	return named("", write(w, t))
 }
 
-// check runs what t needs, so that nothing is written where that fails.
+// check computes t before the file is begun, so an error of t writes nothing.
 func check(t *millrace.Tensor) error {
 	if err := t.Eval(); err != nil {
 		return err

@@ -15,15 +15,15 @@ import (
 	"github.com/millrace-go/millrace/internal/tensorfile"
 )
 
-// SaveArchive runs what the tensors need and writes them to the .npz archive at
-// path, uncompressed and sorted by name. Errors are those of [Save], and of a
-// name that is not UTF-8 or has a zero byte.
+// SaveArchive computes the tensors and writes them to the .npz archive at path, uncompressed and
+// sorted by name. Errors are those of [Save]. A name that is not UTF-8, or has a zero byte, is an
+// error too.
 func SaveArchive(path string, tensors map[string]*millrace.Tensor) error {
 	return save(path, tensors, zip.Store)
 }
 
-// SaveCompressed is [SaveArchive] with each array deflated. The bytes are the
-// same for the same tensors and version of Go.
+// SaveCompressed is [SaveArchive] with each array compressed by deflate, and has its errors. The
+// same tensors give the same bytes with the same version of Go.
 func SaveCompressed(path string, tensors map[string]*millrace.Tensor) error {
 	return save(path, tensors, zip.Deflate)
 }
@@ -35,8 +35,8 @@ func save(path string, tensors map[string]*millrace.Tensor, method uint16) error
 	return named(path, tensorfile.Save(path, func(w io.Writer) error { return writeAll(w, tensors, method) }))
 }
 
-// WriteArchive is [SaveArchive] to w. After an error from w, part of an archive
-// may be written; after any other, nothing.
+// WriteArchive is [SaveArchive] to w. After an error from w, part of an archive may be written;
+// after any other error, nothing.
 func WriteArchive(w io.Writer, tensors map[string]*millrace.Tensor) error {
 	if w == nil {
 		return errors.New("npy: nil writer")
@@ -59,8 +59,7 @@ func checkAll(tensors map[string]*millrace.Tensor) error {
 	return nil
 }
 
-// noTime is the date of every file: NumPy's, and the first that an archive can
-// say.
+// noTime is the date of every file: the first that an archive can express, as NumPy writes it.
 var noTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func writeAll(w io.Writer, tensors map[string]*millrace.Tensor, method uint16) error {

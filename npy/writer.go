@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Writer writes an .npy file piece by piece: rows are appended, and the header says how
-// many there are when [Writer.Close] ends the file. It is for one goroutine at a time.
+// Writer writes an .npy file in parts: [Writer.Append] adds rows, and [Writer.Close] writes their
+// number to the header. Only one goroutine may use it at a time.
 type Writer struct {
 	path  string
 	file  *tensorfile.Pending
@@ -27,10 +27,10 @@ type Writer struct {
 
 var errWriterClosed = errors.New("the Writer is closed")
 
-// Create begins the .npy file at path, of rows of a dtype and a shape, which may be none:
-// its array has one dimension more, in front. The file is there when [Writer.Close] has
-// returned nil; until then an old one stays as it is. A dtype that NumPy does not have is
-// [millrace.ErrDType], a shape that cannot be [millrace.ErrShape].
+// Create begins the .npy file at path. Its array has rows of this dtype and shape, and one
+// dimension more than a row, in front. The file appears when [Writer.Close] has returned nil; until
+// then an old file stays unchanged. A dtype that NumPy does not have is [millrace.ErrDType]; an
+// invalid shape is [millrace.ErrShape].
 func Create(path string, dt millrace.DType, row ...int) (*Writer, error) {
 	w, err := create(path, dt, row)
 	return w, named(path, err)
@@ -56,7 +56,7 @@ func create(path string, dt millrace.DType, row []int) (*Writer, error) {
 	return w, nil
 }
 
-// header is as long whatever the number of rows: it has room for that to grow.
+// header has the same length for every number of rows: it has room for that number to grow.
 func (w *Writer) header() []byte {
 	return appendHeader(nil, w.descr, append([]int{w.n}, w.row...))
 }
@@ -69,10 +69,10 @@ func (w *Writer) Len() int {
 	return w.n
 }
 
-// Append runs what t needs and writes its rows: its shape is that of a row with any first
-// dimension in front, or else it is [millrace.ErrShape]; another dtype than the file's is
-// [millrace.ErrDType]. After either, and after an error that t carries, the Writer is as it
-// was. An error of the disk ends it: Append and Close then give that error.
+// Append computes t and writes its rows. t's shape is that of a row with one more dimension in
+// front, of any size; another shape is [millrace.ErrShape]. Another dtype than the file's is
+// [millrace.ErrDType]. After these errors, and after an error that t carries, the Writer can still
+// be used. An error of the disk ends it: Append and Close then return that error.
 func (w *Writer) Append(t *millrace.Tensor) error {
 	if w == nil || w.file == nil {
 		return errors.New("npy: nil Writer")
@@ -89,9 +89,9 @@ func (w *Writer) append(t *millrace.Tensor) error {
 	}
 	switch shape := t.Shape(); {
 	case t.DType() != w.dt:
-		return fmt.Errorf("%w: %v rows for a file of %v", millrace.ErrDType, t.DType(), w.dt)
+		return fmt.Errorf("%w: rows of %v do not fit a file of %v", millrace.ErrDType, t.DType(), w.dt)
 	case len(shape) != len(w.row)+1 || !slices.Equal(shape[1:], w.row):
-		return fmt.Errorf("%w: %v for rows of %v, with how many in front", millrace.ErrShape, shape, w.row)
+		return fmt.Errorf("%w: %v does not fit rows of %v: the first dimension is the number of rows", millrace.ErrShape, shape, w.row)
 	case t.Dim(0) > math.MaxInt-w.n:
 		return fmt.Errorf("%w: too many rows", millrace.ErrShape)
 	}
@@ -102,8 +102,8 @@ func (w *Writer) append(t *millrace.Tensor) error {
 	return nil
 }
 
-// Close writes the number of rows and puts the file in its place. After an error there is
-// none. A second call does nothing.
+// Close writes the number of rows and moves the file to its path. After an error there is no new
+// file. A second call does nothing.
 func (w *Writer) Close() error {
 	if w == nil || w.file == nil {
 		return nil
@@ -126,8 +126,8 @@ func (w *Writer) Close() error {
 	return named(w.path, w.file.Commit())
 }
 
-// Discard ends the Writer and leaves no file, where [Writer.Close] was not called before:
-// it is for defer.
+// Discard ends the Writer without a file. After [Writer.Close] it does nothing, so it can be
+// deferred.
 func (w *Writer) Discard() {
 	if w == nil || w.file == nil || errors.Is(w.err, errWriterClosed) {
 		return

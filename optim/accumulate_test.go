@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache" // leaves the user's cache alone
 	"github.com/millrace-go/millrace/nn"
 )
 

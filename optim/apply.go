@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/internal/hostapi"
 	"github.com/millrace-go/millrace/nn"
 )
 
@@ -272,5 +272,5 @@ func failureOf(op string, err error, ts ...*millrace.Tensor) error {
 	for i, t := range ts {
 		operands[i] = t
 	}
-	return handle.Fail(op, err, operands).(*millrace.Tensor).Err()
+	return hostapi.Fail(op, err, operands).(*millrace.Tensor).Err()
 }

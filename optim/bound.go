@@ -101,7 +101,7 @@ func (b *BoundStep) Run() error {
 	}
 	for i, p := range o.params {
 		if p.Frozen() != b.t.frozen[i] {
-			return failure("step", fmt.Errorf("%w: parameter %q was frozen, or learns, since Bind", millrace.ErrUnsupported, p.Name))
+			return failure("step", fmt.Errorf("%w: parameter %q was frozen or unfrozen after Bind", millrace.ErrUnsupported, p.Name))
 		}
 	}
 	for i, g := range o.groups {
@@ -129,8 +129,9 @@ func (b *BoundStep) Run() error {
 	return nil
 }
 
-// Loss is the loss of the last run, computed from the parameters before that run. It is the same
-// handle all the time.
+// Loss is the loss of the last run, one number in the dtype of the function's result, computed from
+// the parameters before that run. It is the same handle all the time. It carries the run's error if
+// it depends on the failed op. It is nil for a nil BoundStep.
 func (b *BoundStep) Loss() *millrace.Tensor {
 	if b == nil || b.s == nil {
 		return nil
@@ -138,7 +139,8 @@ func (b *BoundStep) Loss() *millrace.Tensor {
 	return b.b.Results()[0]
 }
 
-// Close frees the memory of the steps. Parameters and inputs keep their values.
+// Close frees the memory of the steps. Parameters and inputs keep their values. It never returns an
+// error, and closing twice is harmless.
 func (b *BoundStep) Close() error {
 	if b == nil {
 		return nil
@@ -147,7 +149,8 @@ func (b *BoundStep) Close() error {
 }
 
 // SetInput writes new elements into input i of a bound step, in row-major order: see
-// [millrace.SetInput].
+// [millrace.SetInput]. An i that is no input of the step is millrace.ErrShape, and so is another
+// number of elements; elements of another dtype are millrace.ErrDType.
 func SetInput[T millrace.Element](b *BoundStep, i int, elements ...T) error {
 	if b == nil || b.s == nil {
 		return failure("setinput", errNone)

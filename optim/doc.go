@@ -49,4 +49,6 @@
 // [nn.Save] and [nn.Load] take an optimiser beside its model. A run that continues from a file has
 // the bits of an uninterrupted run, if it gets the same batches and its [nn.Random] is saved as
 // well.
+//
+// Of the source, read step.go first.
 package optim

@@ -156,20 +156,20 @@ func TestBadOptions(t *testing.T) {
 	whole := []nn.Named{{Name: "i", Param: nn.NewParam(millrace.OnesOn(dev, millrace.Int32, 2))}}
 	broken := []nn.Named{{Name: "w", Param: nn.NewParam(millrace.OnesOn(dev, millrace.Float32, -2))}}
 	for want, o := range map[string]*Optimizer{
-		"LR: -1":                         SGD(good, LR(-1)),
-		"SGD has no option Betas":        SGD(good, Betas(0.9, 0.9)),
-		"Betas: 1":                       Adam(good, Betas(1, 0.9)),
-		"Group: Adam has no option":      Adam(good, Group(func(string) bool { return true }, Momentum(1))),
-		"ClipNorm is for all parameters": Adam(good, Group(func(string) bool { return true }, ClipNorm(1))),
-		"Nesterov needs Momentum":        SGD(good, Nesterov()),
-		"no parameters to learn":         SGD(nil),
-		"an Option that no function":     SGD(good, Option{}),
-		`parameter "x" is nil`:           SGD([]nn.Named{{Name: "x"}}),
-		`"i" is of int32`:                SGD(whole),
-		`parameter "w": `:                SGD(broken),
-		"ClipNorm: -1":                   SGD(good, ClipNorm(-1)),
-		"Schedule: nil":                  SGD(good, Schedule(nil)),
-		"LossScale":                      SGD(good, LossScale(Scaling{Growth: 0.5})),
+		"LR: -1":                             SGD(good, LR(-1)),
+		"SGD has no option Betas":            SGD(good, Betas(0.9, 0.9)),
+		"Betas: 1":                           Adam(good, Betas(1, 0.9)),
+		"Group: Adam has no option":          Adam(good, Group(func(string) bool { return true }, Momentum(1))),
+		"ClipNorm cannot be set for a group": Adam(good, Group(func(string) bool { return true }, ClipNorm(1))),
+		"Nesterov needs Momentum":            SGD(good, Nesterov()),
+		"no parameters to learn":             SGD(nil),
+		"an Option that no function":         SGD(good, Option{}),
+		`parameter "x" is nil`:               SGD([]nn.Named{{Name: "x"}}),
+		`"i" is of int32`:                    SGD(whole),
+		`parameter "w": `:                    SGD(broken),
+		"ClipNorm: -1":                       SGD(good, ClipNorm(-1)),
+		"Schedule: nil":                      SGD(good, Schedule(nil)),
+		"LossScale":                          SGD(good, LossScale(Scaling{Growth: 0.5})),
 	} {
 		var op *millrace.OpError
 		errs := []error{o.Update(nil), o.Step(nil).err, o.State()[0].Tensor().Err()}
@@ -215,7 +215,7 @@ func TestBadUpdates(t *testing.T) {
 			is   error
 			says string
 		}{
-			"few gradients":    {func() error { return o.Update([]*millrace.Tensor{g(5, 8)}) }, millrace.ErrShape, "1 gradients for 4"},
+			"few gradients":    {func() error { return o.Update([]*millrace.Tensor{g(5, 8)}) }, millrace.ErrShape, "1 gradients were given for 4"},
 			"gradient's shape": {func() error { return o.Update([]*millrace.Tensor{g(5, 8), g(1, 8), nil, nil}) }, millrace.ErrShape, `"b"`},
 			"gradient's dtype": {func() error { return o.Update([]*millrace.Tensor{g(5, 8).Cast(millrace.Int32), nil, nil, nil}) }, millrace.ErrDType, `"a"`},
 			"gradient's error": {func() error { return o.Update([]*millrace.Tensor{g(5, 8), g(-1), nil, nil}) }, millrace.ErrShape, ""},
@@ -229,7 +229,7 @@ func TestBadUpdates(t *testing.T) {
 			}, nil, ""},
 			"no parameters": {func() error {
 				return run(func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor { return in[0].Sum() })
-			}, nil, "none of the optimiser's parameters"},
+			}, nil, "no parameter of the optimiser"},
 			"memory": {func() error {
 				return run(func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
 					return m.loss(c, in).Add(millrace.NormalOn(dev, millrace.Float32, 1, 3000000).Sort(0).Sum())
@@ -303,7 +303,7 @@ func TestAllFrozen(t *testing.T) {
 	opt := SGD([]nn.Named{{Name: "w", Param: w}}, LR(0.1))
 	step := opt.Step(func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor { return w.In(c).Square().Sum() })
 	defer step.Close()
-	if _, err := step.Run(nil); err == nil || !strings.Contains(err.Error(), "all of the optimiser's parameters are frozen") || !strings.Contains(err.Error(), "group_test.go") {
+	if _, err := step.Run(nil); err == nil || !strings.Contains(err.Error(), "all parameters of the optimiser are frozen") || !strings.Contains(err.Error(), "group_test.go") {
 		t.Errorf("%v", err)
 	}
 }

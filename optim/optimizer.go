@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/handle"
 	"github.com/millrace-go/millrace/internal/hold"
+	"github.com/millrace-go/millrace/internal/hostapi"
 	"github.com/millrace-go/millrace/nn"
 )
 
@@ -192,7 +192,8 @@ func (o *Optimizer) Params() []nn.Named {
 
 // Updates is the number of updates so far, including those that a [LossScale] skipped: the argument
 // of schedules. It does not wait for a running step. In a [Step]'s function it does not count the
-// current update.
+// current update. It returns the error of the optimiser's arguments, or of reading a loaded number
+// of updates.
 func (o *Optimizer) Updates() (int, error) {
 	if err := o.check("updates"); err != nil {
 		return 0, err
@@ -208,7 +209,7 @@ func (o *Optimizer) check(op string) error {
 	return o.err
 }
 
-var errNone = errors.New("an Optimizer, or a step of one, that no function made")
+var errNone = errors.New("an Optimizer or Step that no function of package optim made")
 
 // begin prepares an update: it creates missing state and reads a loaded number of updates. The
 // caller has the turn, here and in all methods below.
@@ -287,7 +288,7 @@ func computed(dt millrace.DType) millrace.DType {
 func zeros(at millrace.Place, dt millrace.DType, shape ...int) *millrace.Tensor {
 	t, err := millrace.FromReaderOn(at, nothing{}, dt, shape...)
 	if err != nil {
-		return handle.Fail("zeros", err, nil).(*millrace.Tensor)
+		return hostapi.Fail("zeros", err, nil).(*millrace.Tensor)
 	}
 	return t
 }
@@ -305,5 +306,5 @@ func failure(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return handle.Fail(op, err, nil).(*millrace.Tensor).Err()
+	return hostapi.Fail(op, err, nil).(*millrace.Tensor).Err()
 }

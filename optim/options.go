@@ -180,9 +180,9 @@ func (o *Optimizer) configure(opts []Option) error {
 func (r *rule) take(h *settings, opt Option) error {
 	switch {
 	case opt.set == nil && opt.all == nil:
-		return fmt.Errorf("an Option that no function made")
+		return fmt.Errorf("an Option that no function of package optim made")
 	case opt.set == nil:
-		return fmt.Errorf("%s is for all parameters together", opt.name)
+		return fmt.Errorf("%s cannot be set for a group", opt.name)
 	case !opt.any && !slices.Contains(r.options, opt.name):
 		return fmt.Errorf("%s has no option %s", r.name, opt.name)
 	}

@@ -40,8 +40,9 @@ func (x *scaling) begin(at millrace.Place) {
 	x.good = nn.NewBuffer(millrace.ScalarOn(at, int32(0)))
 }
 
-// Scale is the loss scale, a Float32 number that changes with updates; nil without [LossScale]. A
-// program that computes gradients itself multiplies the loss by it.
+// Scale is the loss scale: a 0-d Float32 tensor that changes with updates. It is nil without
+// [LossScale], and for an optimiser whose arguments are in error. A program that computes gradients
+// itself multiplies the loss by it.
 func (o *Optimizer) Scale() *millrace.Tensor {
 	if o == nil || o.scaling == nil || o.scaling.scale == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/internal/hostapi"
 	"github.com/millrace-go/millrace/nn"
 )
 
@@ -26,11 +26,11 @@ type progress struct {
 func (x *progress) begin(at millrace.Place, params int) {
 	x.tensor = nn.NewBuffer(zeros(at, millrace.Int32, 2+params))
 	x.sums = make([]bool, params)
-	x.told = handle.Value(x.tensor.Tensor())
+	x.told = hostapi.Value(x.tensor.Tensor())
 }
 
 // loaded reports whether the tensor got another value since it was written or read.
-func (x *progress) loaded() bool { return handle.Value(x.tensor.Tensor()) != x.told }
+func (x *progress) loaded() bool { return hostapi.Value(x.tensor.Tensor()) != x.told }
 
 // read takes over loaded values.
 func (x *progress) read() error {
@@ -39,7 +39,7 @@ func (x *progress) read() error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	told := handle.Value(x.tensor.Tensor())
+	told := hostapi.Value(x.tensor.Tensor())
 	v, err := millrace.Values[int32](x.tensor.Tensor())
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (x *progress) ending(steps int) (ending, error) {
 		of = max(steps, x.steps+1)
 	}
 	if steps > 1 && x.steps > 0 && steps != of {
-		return ending{}, failure("step", fmt.Errorf("Accumulate(%d), and %d of %d parts of an update are there: end that by the step that began it", steps, x.steps, of))
+		return ending{}, failure("step", fmt.Errorf("Accumulate(%d), but another step has done %d of %d parts of an update: finish the update with that step", steps, x.steps, of))
 	}
 	return ending{last: steps == 1 || x.steps >= steps-1, steps: steps}, nil
 }
@@ -131,7 +131,7 @@ func (x *progress) write() error {
 	now := millrace.FromSliceOn(t.Stream(), v)
 	t.Set(now)
 	now.Release()
-	x.told = handle.Value(t)
+	x.told = hostapi.Value(t)
 	// A Recording around this call must not replay it. Reading a value makes that impossible.
 	return t.Eval()
 }
@@ -149,7 +149,7 @@ func (o *Optimizer) State() []nn.Named {
 		if o != nil && o.name != "" {
 			name = o.name
 		}
-		return []nn.Named{{Name: name, Param: nn.NewBuffer(handle.Fail("state", err, nil).(*millrace.Tensor))}}
+		return []nn.Named{{Name: name, Param: nn.NewBuffer(hostapi.Fail("state", err, nil).(*millrace.Tensor))}}
 	}
 	return list
 }

@@ -57,7 +57,7 @@ func On(p millrace.Place) StepOption {
 		case *millrace.Stream:
 			s.on = p
 		default:
-			return errors.New("On: steps run in no scope: give a device or a stream")
+			return errors.New("On: a step cannot run in a scope: give a device or a stream")
 		}
 		if s.on == nil {
 			return errors.New("On: nil stream, or nil device")
@@ -315,9 +315,9 @@ func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Pa
 	return x, err
 }
 
-var errAllFrozen = errors.New("all of the optimiser's parameters are frozen: there is nothing to train")
+var errAllFrozen = errors.New("all parameters of the optimiser are frozen")
 
-var errNoneUsed = errors.New("the loss uses none of the optimiser's parameters by In")
+var errNoneUsed = errors.New("the loss uses no parameter of the optimiser through In")
 
 // noneUsed says why a loss has no gradient with respect to any parameter.
 func (o *Optimizer) noneUsed() error {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/operror"
 )
 
 // turn lets one caller at a time use an optimiser: runs of its steps and updates come one after
@@ -20,7 +20,7 @@ type turn struct {
 	later []func()   // actions for the end of the turn
 }
 
-var errInside = errors.New("it is called by a Step's function, or by a Rate, while an optimiser waits for that to end: call it between steps")
+var errInside = errors.New("called by the function of a Step or by a Rate, for whose end an optimiser waits: call it between steps")
 
 // take waits for the turn until ctx is done, if ctx is not nil. give ends the turn.
 func (t *turn) take(ctx context.Context, op string) error {

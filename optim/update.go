@@ -25,7 +25,7 @@ func (o *Optimizer) Update(grads []*millrace.Tensor) error {
 		return err
 	}
 	if len(grads) != len(o.params) {
-		return failure(o.rule.name, fmt.Errorf("%w: %d gradients for %d parameters", millrace.ErrShape, len(grads), len(o.params)))
+		return failure(o.rule.name, fmt.Errorf("%w: %d gradients were given for %d parameters", millrace.ErrShape, len(grads), len(o.params)))
 	}
 	if err := (&pass{o: o, grads: grads}).check(); err != nil {
 		return err

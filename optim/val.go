@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/internal/hostapi"
 )
 
 // val is a tensor in a formula. Results of its methods belong to temps, which releases intermediate
@@ -38,7 +38,7 @@ func (x *temps) keep(v val) *millrace.Tensor {
 // end releases the tensors.
 func (x *temps) end() {
 	for _, t := range x.list {
-		handle.Drop(t)
+		hostapi.Drop(t)
 	}
 	x.list = x.list[:0]
 }

@@ -61,9 +61,9 @@ type Bundle struct {
 
 // Errors of data that is not a bundle.
 var (
-	errBundleMagic  = errors.New("it does not begin as bundles do")
-	errBundleLength = errors.New("its length is not what it says")
-	errBundleHash   = errors.New("its bytes are not those that were written")
+	errBundleMagic  = errors.New("it does not begin as a bundle does")
+	errBundleLength = errors.New("its length differs from the length in its header")
+	errBundleHash   = errors.New("its bytes do not match their checksum")
 	errBundleOrder  = errors.New("its index is not in order")
 )
 
@@ -71,7 +71,7 @@ var (
 type BundleVersionError struct{ Version uint32 }
 
 func (e *BundleVersionError) Error() string {
-	return fmt.Sprintf("its format is version %d, this program reads version %d", e.Version, BundleVersion)
+	return fmt.Sprintf("its format has version %d, this program reads version %d", e.Version, BundleVersion)
 }
 
 // ReadBundle opens a bundle and reads only the part before the bodies. It keeps data, which must
@@ -91,7 +91,7 @@ func ReadBundle(data []byte) (*Bundle, error) {
 	groups, entries := binary.LittleEndian.Uint32(at[4:]), binary.LittleEndian.Uint32(at[8:])
 	made, length := binary.LittleEndian.Uint32(at[12:]), binary.LittleEndian.Uint64(at[16:])
 	if length != uint64(len(data)) {
-		return nil, fmt.Errorf("%w: %d bytes of %d", errBundleLength, len(data), length)
+		return nil, fmt.Errorf("%w: it has %d bytes of %d", errBundleLength, len(data), length)
 	}
 	b := &Bundle{data: data}
 	rest := data[bundleHeader:]

@@ -18,7 +18,7 @@ func WriteBundle(w io.Writer, made string, entries []Entry) error {
 	list := make([]bundled, 0, len(entries))
 	for _, e := range entries {
 		if !validKind(e.Kind) {
-			return fmt.Errorf("plancache: kind %q", e.Kind)
+			return fmt.Errorf("plancache: kind %q is not 1 to 16 letters a to z", e.Kind)
 		}
 		scope, rest := SplitKey(e.Key)
 		list = append(list, bundled{e.Kind, scope, rest, hashOf(rest), e.Value})
@@ -31,7 +31,7 @@ func WriteBundle(w io.Writer, made string, entries []Entry) error {
 	for i := range list {
 		e := &list[i]
 		if i > 0 && list[i-1].sameGroup(e) && list[i-1].rest == e.rest {
-			return fmt.Errorf("plancache: two entries %s", nameOf(e.kind, JoinKey(e.scope, e.rest)))
+			return fmt.Errorf("plancache: two entries have the same kind and key, and so the name %s", nameOf(e.kind, JoinKey(e.scope, e.rest)))
 		}
 		if i == 0 || !list[i-1].sameGroup(e) {
 			n++

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -224,19 +225,14 @@ func (c *Cache) Dropped(kind string, why error) {
 }
 
 func damage(err error) bool {
-	for _, d := range []error{errLength, errMagic, errVersion, errHash, errForeign, errNoFile} {
-		if err == d {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{errLength, errMagic, errVersion, errHash, errForeign, errNoFile}, func(d error) bool { return err == d })
 }
 
 func (c *Cache) named(name string, err error) error {
 	return fmt.Errorf("cache entry %s in %s: %w", name, c.dir, err)
 }
 
-var errNoFile = errors.New("it is no plain file")
+var errNoFile = errors.New("it is not a regular file")
 
 // read reads a file of the cache and the time of its last use.
 func (c *Cache) read(name string) (Entry, time.Time, error) {

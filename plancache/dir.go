@@ -25,7 +25,7 @@ func Dir() (string, error) {
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("no directory for the cache: %w; set %s to one, or to %s", err, Variable, Off)
+		return "", fmt.Errorf("no directory for the cache was found: %w; set %s to a directory, or to %s for no cache", err, Variable, Off)
 	}
 	return filepath.Join(dir, "millrace"), nil
 }
@@ -38,7 +38,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("cache directory %s %s: %s, or set %s to a directory of your own, or to %s",
+	return fmt.Sprintf("cache directory %s %s: %s, or set %s to a directory of your own, or to %s for no cache",
 		e.Dir, e.Why, e.Fix, Variable, Off)
 }
 
@@ -115,7 +115,7 @@ func check(path string, named os.FileInfo, open *os.Root) error {
 		return err
 	}
 	if !os.SameFile(named, is) {
-		return &RefusedError{path, "was replaced while it was opened", "find out by whom"}
+		return &RefusedError{path, "was replaced while it was opened", "find out which program does that"}
 	}
 	return checkOwner(path, is)
 }

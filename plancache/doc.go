@@ -10,5 +10,8 @@
 // An entry is trusted as much as its directory, because some entries are compiled objects. So a
 // directory that others could write to is refused. docs/plancache.md has the format and the rules.
 //
+// Input: a kind, a key and bytes. Output: the bytes under a kind and a key, or a miss. Read
+// cache.go first.
+//
 // Engine part: no compatibility promise; use package millrace.
 package plancache

@@ -61,11 +61,11 @@ func (e *Entry) Name() string { return nameOf(e.Kind, e.Key) }
 
 // Errors of invalid files. Each is a miss.
 var (
-	errLength  = errors.New("its length is not what its header says")
-	errMagic   = errors.New("it does not begin as entries do")
+	errLength  = errors.New("its length differs from the length in its header")
+	errMagic   = errors.New("it does not begin as an entry does")
 	errVersion = errors.New("it has another format version")
-	errHash    = errors.New("its bytes are not those that were written")
-	errForeign = errors.New("it is the entry of another key")
+	errHash    = errors.New("its bytes do not match their checksum")
+	errForeign = errors.New("it belongs to another key")
 )
 
 // encode returns the contents of an entry's file.

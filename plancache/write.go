@@ -28,11 +28,11 @@ func (c *Cache) Put(kind, key string, value []byte) error {
 		return nil
 	}
 	if !validKind(kind) {
-		return fmt.Errorf("plancache: kind %q", kind)
+		return fmt.Errorf("plancache: kind %q is not 1 to 16 letters a to z", kind)
 	}
 	data := encode(kind, key, value)
 	if n := int64(len(data)); n > maxEntry || n > c.limit {
-		return fmt.Errorf("plancache: an entry of %d bytes in a cache of %d", n, c.limit)
+		return fmt.Errorf("plancache: an entry of %d bytes is too large for a cache of %d", n, c.limit)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *Cache) Put(kind, key string, value []byte) error {
 	return nil
 }
 
-var errDisabled = errors.New("plancache: writing has failed too often to be tried again")
+var errDisabled = errors.New("plancache: writing failed too often and is not tried again")
 
 // write completes a temporary file, then gives it its name. The caller holds the lock.
 func (c *Cache) write(name string, data []byte) (err error) {

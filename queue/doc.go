@@ -5,5 +5,8 @@
 //
 // It knows nothing of plans or devices. It must not import segment or fusion.
 //
+// Input: an ir.Node and the handle of its result. Output: its [Key], and the recorded nodes. Read
+// queue.go first.
+//
 // Engine part: no compatibility promise; use package millrace.
 package queue

@@ -136,10 +136,10 @@ type Stats struct {
 	Fallbacks    int64 // launches that could not use their intended variant
 	Tier0        int64 // launches run by the interpreter
 	Tier0Points  int64 // points of those launches, without copies
-	Shipped      int64 // launches of kernels that were compiled into the program
 	Hidden       int64 // results of contractions that were skipped because a mask hides them
 	Grouped      int64 // launches that ran at the same time as others of their list, each on one thread
 	Prepared     int64 // launches of prepared lists, see Preparer
+	Recorded     int64 // how often a GPU's driver recorded a prepared list, for other buffers again
 	Waits        int64 // number of times a Run waited for the device to learn of an index out of range
 	Allocs       int64
 	AllocBytes   int64 // bytes allocated and not freed
@@ -190,7 +190,7 @@ type Forgetter interface{ Forget(Program) }
 
 // Kinds of the cache or bundle entries that are a device's own notes: see Noter.
 const (
-	KindKernel = "kernel" // a kernel that ran, with the data needed to compile it elsewhere
+	KindKernel = "kernel" // a kernel that ran on the CPU, and the layout of its operands
 	KindShader = "shader" // the text of a shader that ran; its key begins with Scope, which names the language
 )
 

@@ -8,7 +8,7 @@ import "github.com/millrace-go/millrace/ir"
 type CompileMode uint8
 
 const (
-	CompileBackground CompileMode = iota // the default: native if this processor is supported, else C; C if the program ships kernels in C
+	CompileBackground CompileMode = iota // the default: native if this processor is supported, else C
 	CompileWait                          // as CompileBackground, but the first run waits for its compiles
 	CompileOff                           // no compiling: the interpreter runs everything
 	CompileNative                        // native only: no compiler process is ever started

@@ -18,23 +18,16 @@ type Prepared interface {
 	// they were different, and stay the same buffer if they were the same: the decision which
 	// launches run in parallel depends on it.
 	Set([]Place, Buffer) bool
-	// Run does the same as Device.Run of the list. It returns false if nothing was run because the
-	// device would now run the list in another way: the caller must run the list by Device.Run,
-	// and may prepare it again.
-	Run() (done bool, err error)
+	// Run does the same as Device.Run of the list.
+	Run() error
+	// Call runs the list n times if a run is a single call of at most some microseconds that
+	// cannot fail. Otherwise it runs nothing and returns false. The caller makes sure that the
+	// device is not closed meanwhile. The device's counters lack these runs until Count.
+	Call(n int) bool
+	// Count adds the runs by Call to the device's counters.
+	Count()
 	// Close frees the prepared list. It is called once.
 	Close()
-}
-
-// Sequence is a Prepared that runs as a single call of at most some microseconds and cannot fail.
-type Sequence interface {
-	Prepared
-	// Repeat runs the list n times. The caller makes sure that the device is not closed meanwhile.
-	// Like Run, Repeat returns false if nothing was run.
-	Repeat(n int) bool
-	// Count adds the runs since the last Count to the device's counters. Until then the counters
-	// lack them.
-	Count()
 }
 
 // Place identifies an operand of a launch in a list.

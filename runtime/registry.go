@@ -32,6 +32,7 @@ var imports = map[string]string{
 	"cpu":    "github.com/millrace-go/millrace/runtime/cpu",
 	"webgpu": "github.com/millrace-go/millrace/runtime/webgpu",
 	"opengl": "github.com/millrace-go/millrace/runtime/opengl",
+	"vulkan": "github.com/millrace-go/millrace/runtime/vulkan",
 	"null":   "github.com/millrace-go/millrace/runtime/null",
 }
 

@@ -21,4 +21,6 @@
 // beside its place and then renamed. The same tensors give the same bytes as the Python package.
 //
 // Functions without "On" in their name make tensors on the default device.
+//
+// Of the source, read file.go first.
 package safetensors

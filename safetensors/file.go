@@ -52,7 +52,7 @@ func openFile(r *os.File, path string) (*File, error) {
 	return newFile(r, info.Size(), path)
 }
 
-// NewFile is [Open] for size bytes of a reader, such as an embedded file.
+// NewFile is [Open] of the size bytes of r, such as an embedded file. A nil r is an error.
 func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	if r == nil {
 		return nil, errors.New("safetensors: nil reader")
@@ -164,9 +164,9 @@ func (f *File) orEmpty() *File {
 	return f
 }
 
-// Tensor reads a tensor to the default device. An unknown name is [fs.ErrNotExist]; a dtype that
-// tensors do not have is [millrace.ErrDType]; more than eight dimensions are [millrace.ErrShape]; a
-// file truncated since it was opened is [ErrFormat].
+// Tensor reads a tensor, of the entry's shape and dtype, to the default device. An unknown name is
+// [fs.ErrNotExist]. A dtype that tensors do not have is [millrace.ErrDType]. More than eight
+// dimensions are [millrace.ErrShape]. A file truncated since it was opened is [ErrFormat].
 func (f *File) Tensor(name string) (*millrace.Tensor, error) {
 	d, err := millrace.Default()
 	if err != nil {
@@ -175,7 +175,7 @@ func (f *File) Tensor(name string) (*millrace.Tensor, error) {
 	return f.TensorOn(d, name)
 }
 
-// TensorOn is [File.Tensor] in a given place.
+// TensorOn is [File.Tensor] in a given place. A nil place, or one that was not opened, is an error.
 func (f *File) TensorOn(p millrace.Place, name string) (*millrace.Tensor, error) {
 	f = f.orEmpty()
 	i, ok := f.byName[name]
@@ -212,7 +212,7 @@ func Load(path string) (map[string]*millrace.Tensor, error) {
 	return LoadOn(d, path)
 }
 
-// LoadOn is [Load] in a given place.
+// LoadOn is [Load] in a given place. A nil place, or one that was not opened, is an error.
 func LoadOn(p millrace.Place, path string) (map[string]*millrace.Tensor, error) {
 	f, err := Open(path)
 	if err != nil {

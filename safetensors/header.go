@@ -115,7 +115,7 @@ func (h *header) check(size int64) error {
 // reader reads the header's JSON token by token, and builds only the needed values.
 type reader struct{ d *json.Decoder }
 
-var errJSON = errors.New("not the JSON that a header is")
+var errJSON = errors.New("the header is not valid JSON")
 
 func (r *reader) token() (json.Token, error) {
 	t, err := r.d.Token()
@@ -161,7 +161,7 @@ func (r *reader) object(value func(key string) error) error {
 			return err
 		}
 		if seen[key] {
-			return fmt.Errorf("key %q is there twice", key)
+			return fmt.Errorf("key %q occurs twice", key)
 		}
 		seen[key] = true
 		if err := value(key); err != nil {
@@ -189,7 +189,7 @@ func (r *reader) numbers(limit, width int) ([]int64, error) {
 		}
 		i, err := strconv.ParseUint(n.String(), 10, width-1)
 		if err != nil {
-			return nil, fmt.Errorf("%v is no size", n)
+			return nil, fmt.Errorf("%v is not a size", n)
 		}
 		if len(list) == limit {
 			return nil, fmt.Errorf("more than %d numbers", limit)

@@ -65,6 +65,8 @@ wanted() {
 		command -v qemu-aarch64-static >/dev/null || printf 'qemu-user-static '
 		command -v ccache >/dev/null || printf 'ccache '
 		command -v glslangValidator >/dev/null || printf 'glslang-tools '
+		command -v spirv-val >/dev/null || printf 'spirv-tools '
+		[ -e /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json ] || printf 'vulkan-validationlayers '
 		command -v chromium >/dev/null && command -v chromedriver >/dev/null || printf 'chromium chromium-driver '
 		have_windows || printf 'xvfb libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxxf86vm-dev '
 	fi

@@ -1,4 +1,4 @@
-"""Writes internal/everyday/testdata: what NumPy, mpmath and PyTorch give for the everyday
+"""Writes internal/testing/everyday/testdata: what NumPy, mpmath and PyTorch give for the everyday
 operations of package millrace, one case a line. It needs numpy and mpmath; with torch
 installed torch.json, images and convolutions, is written anew, else it is kept.
 

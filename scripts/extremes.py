@@ -1,4 +1,4 @@
-"""Writes internal/everyday/testdata/statistics.json: what NumPy gives in float64, and PyTorch in
+"""Writes internal/testing/everyday/testdata/statistics.json: what NumPy gives in float64, and PyTorch in
 float32, for statistics of constant, huge, tiny and slowly rising float32 data. It needs numpy and torch.
 
     python3 scripts/extremes.py          # in the repository's root

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the commands of README.md: every line of its blocks marked ```sh that
 # starts with "go run" or "make bench". (make test and scripts/test.sh are what
-# is running; the Go example is compiled and run by internal/consumer.) They run as
+# is running; the Go example is compiled and run by internal/testing/consumer.) They run as
 # they are written, but on shapes that take no time: a GPU in software would need a
 # minute and a half for the one of make bench.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # make shipped: records the plans of examples/shipped, generates the package that
-# holds them and its kernels, builds the program with it, and runs it where there
+# holds them, builds the program with it, and runs it where there
 # is no compiler and nothing is cached. With KEEP=1 what was generated stays, to be
 # looked at; git ignores it, and the next run removes it.
 set -euo pipefail
@@ -21,6 +21,6 @@ say "fusebench plans gen -o $example/plans"
 go run ./cmd/fusebench plans gen -o $example/plans "$work/plans.bundle"
 go vet ./$example/...
 
-say "$example with its plans and kernels in it"
+say "$example with its plans in it"
 go build -o "$work/after" ./$example
 PATH= "$work/after"

@@ -5,14 +5,14 @@ set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
 CI=${CI:-false}
-FUZZTIME=${FUZZTIME:-$([ "$CI" = true ] && echo 60s || echo 10s)}
+FUZZTIME=${FUZZTIME:-$([ "$CI" = true ] && echo 30s || echo 10s)}
 HAMMER=${HAMMER:-$([ "$CI" = true ] && echo 30s || echo 10s)}
 # So many fuzz targets run beside each other, each FUZZTIME by the clock, whatever
 # the number of cores: on two cores that is two fifths of it on a processor.
 FUZZERS=${FUZZERS:-5}
 
 if [ "$CI" = true ]; then
-	export MILLRACE_REQUIRE=${MILLRACE_REQUIRE-cpu,webgpu,opengl,chromium}
+	export MILLRACE_REQUIRE=${MILLRACE_REQUIRE-cpu,webgpu,opengl,vulkan,chromium}
 fi
 
 work=$(mktemp -d)
@@ -37,11 +37,11 @@ step() {
 # thread most of their time, N of them at once. What they print is shown as each
 # ends.
 at_a_time() {
-	local line n=0
+	local line out
 	while IFS= read -r line; do
 		while (($(jobs -rp | wc -l) >= $1)); do sleep 0.2; done
-		n=$((n + 1))
-		{ eval "$line" >"$work/out.$n" 2>&1 || echo "$line" >>"$failed"; cat "$work/out.$n" >&2; } </dev/null &
+		out=$(mktemp -p "$work")
+		{ eval "$line" >"$out" 2>&1 || echo "$line" >>"$failed"; cat "$out" >&2; } </dev/null &
 	done
 	wait
 }
@@ -80,54 +80,73 @@ formatted() {
 	[ -z "$bad" ] || { printf 'gofmt -w would change:\n%s\n' "$bad"; return 1; }
 }
 
+# go vet compiles every package and checks all that go test would check. So every go test below has
+# -vet=off: with it on, each set of build flags is vetted once more, the standard library included.
+vet() { step vet go vet ./...; }
+rules() { step rules go test -vet=off -count=1 ./internal/lint; }
+
 lint() {
 	step gofmt formatted
 	if [ "$CI" = true ]; then step tidy go mod tidy -diff; fi
-	step vet go vet ./...
-	step rules go test -count=1 ./internal/lint
+	printf '%s\n' vet rules | at_a_time 2
 }
 
 unit() {
-	step build go build ./...
-	# The longest first: beside them the others find their place.
-	step test go test -timeout 20m ./runtime/cpu ./internal/apitest ./cmd/fusebench ./runtime/webgpu ./runtime/opengl ./...
-	by_c
+	step test go_test_all
+	# Without cgo it is nocgo's.
+	step vulkan-cgo go test -vet=off -timeout 20m -short -run 'TestSuites/^(Copy|Ops|RowKernels|EngineFuses)$|TestNoDriver' ./runtime/vulkan
+}
+
+# go_test_all runs the tests of all packages but the house rules, which lint has run. The longest come first:
+# the others find their place beside them.
+go_test_all() {
+	# shellcheck disable=SC2046 # a list of packages
+	go test -vet=off -timeout 20m ./runtime/cpu ./internal/testing/apitest ./runtime/webgpu ./runtime/opengl ./autodiff ./cmd/fusebench ./stream $(go list ./... | grep -v '/internal/lint$\|/runtime/vulkan$')
 }
 
 # On amd64 the CPU device makes machine code, with cgo or without. Here kernels are C's, in
 # the tests of the device that have each a few of them; and C has an instruction for fused
 # multiply-add, without which contractions of floats are not C's.
-by_c() {
+in_c() {
 	if [ "$(go env CGO_ENABLED)" = 0 ] || [ "$(go env GOARCH)" != amd64 ]; then return; fi
-	step test-c env MILLRACE_COMPILE=c go test -short -timeout 20m -run 'Random|Rows|Dot|Scatter|Chain|Waves|Prepared|Stream|Fault' ./runtime/cpu
+	step test-c-programs env PROGRAMS=8 COMPILED_PROGRAMS=6 go test -vet=off -timeout 20m -run '^TestRandomPrograms(Compiled|Forced|Flush)$' ./internal/testing/apitest
+	step test-c env MILLRACE_COMPILE=c go test -vet=off -short -timeout 20m -run 'Random|Rows|Dot|Scatter|Chain|Waves|Prepared|Stream|Fault' ./runtime/cpu
 	! grep -qw fma /proc/cpuinfo 2>/dev/null ||
-		step test-c-fma env MILLRACE_LEVEL=none CGO_CFLAGS='-O2 -g -mfma' go test -short -timeout 20m -run 'Contract|Dot|Chain|Choices|Facts' ./runtime/cpu
+		step test-c-fma env MILLRACE_LEVEL=none CGO_CFLAGS='-O2 -g -mfma' go test -vet=off -short -timeout 20m -run 'Contract|Dot|Chain|Choices|Facts' ./runtime/cpu ./runtime/cpu/internal/contract
 }
 
 # Without cgo there is no WebGPU and no C; all else is what other tests have. So here it is run with fewer instructions
 # where there are several levels, and by the tests in which the device counts: its own,
-# those of the engine, and those of whole programs. (contraction has the interpreter alone.)
+# those of the engine, and those of whole programs. (contraction has the interpreter alone.) Errors of
+# calls and optimizers are the same Go.
+# Suites of Vulkan run here: it is the device for programs without cgo.
 nocgo() {
 	local level=
-	step nocgo-build env CGO_ENABLED=0 go build ./...
 	step nocgo-vet env CGO_ENABLED=0 go vet ./...
 	if [ "$(go env GOARCH)" = amd64 ] && grep -qw avx512dq /proc/cpuinfo 2>/dev/null; then level=avx2; fi
-	step nocgo-test env CGO_ENABLED=0 MILLRACE_LEVEL=$level MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu}" \
-		go test -short -timeout 20m ./runtime/cpu ./codegen/native ./internal/apitest ./stream . ./optim ./cmd/fusebench
+	step nocgo-test env CGO_ENABLED=0 MILLRACE_LEVEL=$level MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu,vulkan}" \
+		go test -vet=off -short -timeout 20m ./runtime/vulkan ./runtime/cpu ./runtime/cpu/internal/contract ./codegen/native/... ./internal/testing/apitest ./stream . ./cmd/fusebench
 }
 
 # These tests compare launches with the oracle, one launch after another. Their only concurrency is
 # in C or on the GPU, where the race detector sees nothing, and it makes their oracles ten times
 # slower.
-one_by_one='^Test(BlockFunctions|Bytes|ContractSequence|Contract(Lone|Narrow)|DotOnePanel|DotShort|DotWalks|Evaluators|ExtremaOfZeros|FFTOfPrimes|Halves|MachineArgs|MachineFolds|ShortRows|Totals|TotalsRandom|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|DotKernels|Every(Half|Op)|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Ops|Patterns|s)|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$'
-one_by_one+='|^Test(Suites|Isolated)$/^(BeyondOneBinding|Choices|Division|Dot|DotApart|DotDims|DotIntegers|DotFused|IndexedLoads|Reduce|ReduceColumns|ReduceNaN|ReduceRandom|RowKernels|RowKernelsCut|RowKernelsShared|RowOps|RowsTakenTogether|Scatter|ScatterReach)$'
+one_by_one='^Test(BlockFunctions|Bytes|ContractSequence|Contract(Single|Narrow)|DotOnePanel|DotShort|DotWalks|Evaluators|ExtremaOfZeros|FFTOfPrimes|Halves|MachineArgs|MachineFolds|ShortRows|Totals|TotalsRandom|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|DotKernels|Every(Half|Op)|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Ops|Patterns|s)|Scans|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$'
+one_by_one+='|^Test(Suites|Isolated)$/^(BeyondOneBinding|Choices|Division|Dot|DotApart|DotDims|DotIntegers|DotFused|EngineGrads|EngineLimits|EngineOptim|IndexedLoads|Reduce|ReduceColumns|ReduceNaN|ReduceRandom|RowKernels|RowKernelsCut|RowKernelsShared|RowOps|RowsTakenTogether|Scatter|ScatterReach)$'
 
 race() {
 	if [ "$HAVE_RACE" = 0 ]; then
 		say "race: skipped, -race does not build here"
 		return
 	fi
-	step race go test -race -short -timeout 20m -skip "$one_by_one" . ./stream/... ./queue/... ./runtime/...
+	step race go_test_race
+	# Most suites of Vulkan launch one after another, and the validation layers take their time.
+	step race-vulkan go test -race -vet=off -short -timeout 20m -run 'TestSuites/^(Copy|Transfers|Concurrent|Prepared|EngineRecorded|EngineRecordedFaults|Closed|Lost)$' ./runtime/vulkan
+}
+
+go_test_race() {
+	# shellcheck disable=SC2046 # a list of packages
+	go test -race -vet=off -short -timeout 20m -skip "$one_by_one" ./runtime/cpu ./runtime/webgpu ./runtime/opengl . ./internal/testing/calls ./stream/... ./queue/... $(go list ./runtime/... | grep -v '/runtime/vulkan$')
 }
 
 # Whether it compiles and links elsewhere does not depend on how well; without the
@@ -135,11 +154,18 @@ race() {
 # by contraction.)
 cross() {
 	local target flags
-	for target in windows/amd64 darwin/arm64 linux/arm64 linux/386 js/wasm; do
+	for target in linux/386 windows/amd64 darwin/arm64 linux/arm64 js/wasm; do
 		flags=(-gcflags='all=-N -l')
 		[ $target != linux/arm64 ] || flags=()
-		step "build-$target" env CGO_ENABLED=0 GOOS="${target%/*}" GOARCH="${target#*/}" go build ${flags[@]+"${flags[@]}"} ./...
+		(step "build-$target" builds_for "$target" ${flags[@]+"${flags[@]}"})
 	done
+}
+
+# builds_for TARGET FLAGS...: go list -export compiles every package, those of programs too. Of the
+# programs fusebench alone is linked: it has the engine and all drivers, which the others share.
+builds_for() {
+	export CGO_ENABLED=0 GOOS="${1%/*}" GOARCH="${1#*/}"
+	go list -export "${@:2}" ./... >/dev/null && go build -o "$work/fusebench" -ldflags=-w "${@:2}" ./cmd/fusebench
 }
 
 # These builds test how Go compiles arithmetic. Tests of other subjects are left out: choices and
@@ -147,29 +173,29 @@ cross() {
 # leave it out or reuse memory around the arithmetic that TestContract runs; denormals, where the
 # oracle is compared with itself; memory. TestReduce, TestRows and TestRandomKernels run the arithmetic of
 # short columns, random rows and totals. unit and nocgo run all of them.
-not_arithmetic='^Test(Choices|DotOnePanel|FactsDecide|Contract(Large|Lone|Mask|Sequence|Zeros)|Evaluators|FlushClose|GoAllocates|LargeResultsPassCaches|Needs|PreparedWaves|ShortColumns|Random|Totals)$'
+not_arithmetic='^Test(Choices|DotOnePanel|FactsDecide|Contract(Large|Single|Mask|Sequence|Zeros)|Evaluators|FlushClose|GoAllocates|LargeResultsPassCaches|Needs|PreparedWaves|ShortColumns|Random|Totals)$'
 
 # What is run of machine code for arm64.
 neon='^Test(Call|MXCSR|Faults|FreedCode|Hammer|EveryOp|RandomKernels|RandomExact|RandomLoads|NothingBeyond|GuardedEdges|Pressure|EmptyAxis|LeastFault|LoadedDivisors|Flushed(Choices|Rounding)|RandomFlushed|MachineFolds|FoldingCode|NoExecutableMemory|RefusedKernel|Rows|Transposed|KernelAccesses'
-neon+='|Tile|Transpose|Along|Dots|Scan|Walk|Contract(|Code|Denormal|Lone|RoundedUp|Zeros))$'
+neon+='|Tile|Transpose|Along|Dots|Scan|Walk|Contract(|Code|Denormal|Single|RoundedUp|Zeros))$'
 
 # Go contracts a*b+c on these two; tensors' bits must not notice. C does not see
 # GOAMD64, so that there is no need to build it for that again.
 contraction() {
 	local steps=() qemu
 	if [ "$(go env GOARCH)" = amd64 ] && grep -qw fma /proc/cpuinfo 2>/dev/null && grep -qw bmi2 /proc/cpuinfo; then
-		steps+=("step goamd64-v3 env CGO_ENABLED=0 GOAMD64=v3 go test -short -timeout 20m -skip '$not_arithmetic' ./ir ./runtime/cpu")
+		steps+=("step goamd64-v3 env CGO_ENABLED=0 GOAMD64=v3 go test -vet=off -short -timeout 20m -skip '$not_arithmetic' ./ir ./runtime/cpu ./runtime/cpu/internal/contract")
 	else
 		say "goamd64-v3: skipped, this machine is below x86-64-v3"
 	fi
 	qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64 || true)
 	if [ -n "$qemu" ]; then
-		steps+=("step arm64 env CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go test -short -timeout 20m -skip '$not_arithmetic' -exec $qemu ./ir ./runtime/cpu")
+		steps+=("step arm64 env CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go test -vet=off -short -timeout 20m -skip '$not_arithmetic' -exec $qemu ./ir ./runtime/cpu ./runtime/cpu/internal/contract")
 		# Machine code there is had by asking for it. An emulator shows what it computes
 		# and what faults in it become, but neither speed nor what caches do.
-		steps+=("step arm64-neon env CGO_ENABLED=0 MILLRACE_LEVEL=neon GOOS=linux GOARCH=arm64 go test -short -timeout 20m -run '$neon' -exec $qemu ./internal/machine ./codegen/native ./runtime/cpu")
+		steps+=("step arm64-neon env CGO_ENABLED=0 MILLRACE_LEVEL=neon GOOS=linux GOARCH=arm64 go test -vet=off -short -timeout 20m -run '$neon' -exec $qemu ./internal/machine ./codegen/native/... ./runtime/cpu ./runtime/cpu/internal/contract")
 		if command -v aarch64-linux-gnu-gcc >/dev/null; then
-			steps+=("step arm64-c env CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc GOOS=linux GOARCH=arm64 go test -short -timeout 20m -run '^TestContract(|Code|Source|Probed|Denormal|RoundedUp|Zeros)\$' -exec '$qemu -L /usr/aarch64-linux-gnu' ./runtime/cpu")
+			steps+=("step arm64-c env CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc GOOS=linux GOARCH=arm64 go test -vet=off -short -timeout 20m -run '^TestContract(|Code|Source|Probed|Denormal|RoundedUp|Zeros)\$' -exec '$qemu -L /usr/aarch64-linux-gnu' ./runtime/cpu/internal/contract")
 		fi
 	else
 		say "arm64: skipped, no qemu-aarch64-static (Debian: qemu-user-static)"
@@ -183,7 +209,7 @@ contraction() {
 fuzz_target() {
 	local log
 	log=$(mktemp -p "$work")
-	CGO_ENABLED=0 go test -run '^$' -parallel 1 -fuzz "^$1\$" -fuzztime "$FUZZTIME" -fuzzminimizetime 100x "$2" 2>&1 | tee "$log" && return
+	CGO_ENABLED=0 go test -vet=off -run '^$' -parallel 1 -fuzz "^$1\$" -fuzztime "$FUZZTIME" -fuzzminimizetime 100x "$2" 2>&1 | tee "$log" && return
 	grep -q 'context deadline exceeded' "$log" && ! grep -qE 'Failing input written|panic:' "$log"
 }
 
@@ -215,29 +241,29 @@ hammer() {
 	[ -n "$pkgs" ] || { say "hammer: no tests"; return; }
 	[ "$HAVE_RACE" = 0 ] || flags=(-race)
 	# shellcheck disable=SC2086 # a list of folders
-	step hammer env HAMMER="$HAMMER" go test ${flags[@]+"${flags[@]}"} -count=1 -parallel 3 -timeout 20m -run Hammer $pkgs
+	step hammer env HAMMER="$HAMMER" go test -vet=off ${flags[@]+"${flags[@]}"} -count=1 -parallel 3 -timeout 20m -run Hammer $pkgs
 }
 
 # hammer_server is for longer than make check has.
 hammer_server() {
 	local flags=()
 	[ "$HAVE_RACE" = 0 ] || flags=(-race)
-	step hammer-server env HAMMER="${SERVER:-10m}" go test ${flags[@]+"${flags[@]}"} -count=1 -timeout 2h -run '^TestServerHammer$' -v ./internal/apitest
+	step hammer-server env HAMMER="${SERVER:-10m}" go test -vet=off ${flags[@]+"${flags[@]}"} -count=1 -timeout 2h -run '^TestServerHammer$' -v ./internal/testing/apitest
 }
 
 # The nested module, with the test suite that GoMLX has for backends: how many of
 # its tests pass, and how many are skipped, is printed.
 gomlx_here() {
 	step gomlx-vet go vet ./gomlxbackend/...
-	step gomlx-test go test -timeout 10m ./gomlxbackend/...
-	step gomlx-suite go test -count=1 -v -run '^TestSuite$' ./gomlxbackend/internal/compliance
+	step gomlx-test go test -vet=off -timeout 10m ./gomlxbackend/...
+	step gomlx-suite go test -vet=off -count=1 -v -run '^TestSuite$' ./gomlxbackend/internal/compliance
 }
 
 gomlx() {
 	gomlx_here
 	# A module with a workspace of its own.
 	step gomlx-example go -C examples/gomlx vet ./...
-	step gomlx-example-test go -C examples/gomlx test -timeout 10m ./...
+	step gomlx-example-test go -C examples/gomlx test -vet=off -timeout 10m ./...
 	# It is the same Go, on a device that does the same.
 	step gomlx-nocgo env CGO_ENABLED=0 go vet ./gomlxbackend/...
 	gomlx_newest
@@ -250,7 +276,7 @@ windows() {
 		return
 	fi
 	step windows-vet go -C examples/filter vet ./...
-	step windows-test go -C examples/filter test -timeout 10m ./...
+	step windows-test go -C examples/filter test -vet=off -timeout 10m ./...
 }
 
 # The same with the newest versions: the newest workspace, and the Go that they ask
@@ -258,13 +284,13 @@ windows() {
 gomlx_newest() {
 	local newest=(env GOWORK="$PWD/gomlxbackend/newest/go.work" GOTOOLCHAIN=go1.27.4 MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu}")
 	step gomlx-newest-vet "${newest[@]}" go vet ./gomlxbackend/...
-	step gomlx-newest-test "${newest[@]}" go test -timeout 10m ./gomlxbackend/...
-	step gomlx-newest-suite "${newest[@]}" go test -count=1 -v -run '^TestSuite$' ./gomlxbackend/internal/compliance
+	step gomlx-newest-test "${newest[@]}" go test -vet=off -timeout 10m ./gomlxbackend/...
+	step gomlx-newest-suite "${newest[@]}" go test -vet=off -count=1 -v -run '^TestSuite$' ./gomlxbackend/internal/compliance
 	# Modules with workspaces of their own, which ask for that Go themselves.
 	step gomlx-programs env GOTOOLCHAIN=go1.27.4 go -C gomlxbackend/internal/programs vet ./...
-	step gomlx-programs-test env GOTOOLCHAIN=go1.27.4 go -C gomlxbackend/internal/programs test -timeout 10m ./...
+	step gomlx-programs-test env GOTOOLCHAIN=go1.27.4 go -C gomlxbackend/internal/programs test -vet=off -timeout 10m ./...
 	step gomlx-embed env GOTOOLCHAIN=go1.27.4 go -C examples/embed vet ./...
-	step gomlx-embed-test env GOTOOLCHAIN=go1.27.4 go -C examples/embed test -timeout 10m ./...
+	step gomlx-embed-test env GOTOOLCHAIN=go1.27.4 go -C examples/embed test -vet=off -timeout 10m ./...
 	# The new Go with the old versions is what the tag is for.
 	step gomlx-newest-tag env GOTOOLCHAIN=go1.27.4 go vet -tags compute_go126 ./gomlxbackend/...
 }
@@ -273,18 +299,22 @@ gomlx_newest() {
 # two, and long waits for the go command.
 as_users_do() { printf '%s\n' readme consumer_check | at_a_time 2; }
 
-consumer_check() { step consumer-check go run ./internal/consumer; }
+# The tests of other builds, two steps at once: most of them end with one package that has one thread.
+others() { printf '%s\n' race contraction gomlx nocgo in_c as_users_do windows accuracy_sample | at_a_time 2; }
+
+consumer_check() { step consumer-check go run ./internal/testing/consumer; }
 readme() { step readme scripts/readme.sh; }
-accuracy() { step accuracy go test -tags accuracy -count=1 -timeout 0 -v ./internal/accuracy; }
+accuracy() { step accuracy go test -tags accuracy -count=1 -timeout 0 -v ./internal/testing/accuracy; }
 
 # The same on one input in about four thousand.
-accuracy_sample() { step accuracy-sample go test -tags accuracy -count=1 -timeout 20m ./internal/accuracy -stride 4099; }
+accuracy_sample() { step accuracy-sample go test -tags accuracy -count=1 -timeout 20m ./internal/testing/accuracy -stride 4099; }
 
 prepare
 remember_c
 # What is left out of the first list runs the same tests in other builds, or for long.
 here=(lint unit gomlx-here)
-everything=(lint unit windows gomlx accuracy-sample nocgo cross race contraction as-users-do hammer fuzz)
+# What fails soonest comes first.
+everything=(lint cross unit others hammer fuzz)
 steps=("$@")
 if [ "$*" = check ] || [ $# = 0 -a "$CI" = true ]; then
 	steps=("${everything[@]}")

@@ -4,5 +4,8 @@
 //
 // It must not import queue, fusion or any device.
 //
+// Input: the keys of a stream's operations, one after another. Output: the known plan that ends at
+// each, and the place of the next cut. Read trie.go first.
+//
 // Engine part: no compatibility promise; use package millrace.
 package segment

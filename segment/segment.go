@@ -16,16 +16,16 @@ const (
 	// LifeVirtual: a result that a handle still names. It need not be written: if it is needed,
 	// its recipe computes it again.
 	LifeVirtual
-	// LifeDear: as LifeVirtual, but costly to recompute. It is written unless all its readers in
+	// LifeCostly: as LifeVirtual, but costly to recompute. It is written unless all its readers in
 	// the segment are in the kernel that computes it. The plan knows which of both happened.
-	LifeDear
+	LifeCostly
 	// LifeWrite: a result that must be in memory after the segment.
 	LifeWrite
 )
 
-// Dear reports operations whose results are costly to recompute, because they read many elements
+// Costly reports operations whose results are costly to recompute, because they read many elements
 // for each element of the result.
-func Dear(op ir.Op) bool { return op.Info().RowOp }
+func Costly(op ir.Op) bool { return op.Info().RowOp }
 
 // Tensor is one relative id of a segment.
 type Tensor struct {

@@ -6,11 +6,10 @@ import (
 	"sync"
 	"weak"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/internal/engine/exec"
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -25,7 +24,7 @@ import (
 // A run overwrites the memory of values that handles name. Other readers of these values never
 // see that. First, the values of a stream with Bindings are read under the stream's lock only.
 // Second, memory with another reader is left to that reader, and later runs store the result in
-// other memory.
+// other memory, which has the present elements until then.
 type Binding struct {
 	s       *Stream
 	t       *Tape
@@ -37,15 +36,14 @@ type Binding struct {
 
 	// The stream's lock guards the fields from here on.
 	closed  bool
-	fixed   *exec.Fixed      // nil: a run plays the tape
-	call    runtime.Sequence // fixed as one call, nil if it is not one call
+	fixed   *exec.Fixed // nil: a run plays the tape
 	watch   []watched
+	moved   []int // indices into watch: the handles whose memory a run exchanges, see exec.Fixed.Moved
 	readers []reader
 	room    []byte
-	runs    int64 // runs that were not counted yet
-	quicks  int   // quick runs since the Binding was fixed
-	onces   int64 // runs by Once that are not in runs, quicks and calls yet
 	calls   int64 // runs that were one call and were not counted yet
+	runs    int64 // other such runs
+	quicks  int64 // counted runs since the last try to fix the Binding
 }
 
 // watched is a handle of a Binding and the value that it named when the Binding was fixed. A run
@@ -89,18 +87,11 @@ func (b *Binding) quick() bool {
 			return false
 		}
 	}
-	return true
-}
-
-// Once makes a run if it is quick and one call, which nearly all runs are. It reports whether it
-// did.
-func (b *Binding) Once() (done bool) {
-	b.s.mu.Lock()
-	defer b.s.mu.Unlock()
-	if b.call == nil || !b.quick() || !b.call.Repeat(1) {
-		return false
+	for _, at := range b.moved { // no other Binding may have in its launches a block that moves
+		if !b.watch[at].blk.BoundOnce() {
+			return false
+		}
 	}
-	b.onces++
 	return true
 }
 
@@ -130,23 +121,37 @@ func (b *Binding) turn(n int) (done int, err error) {
 	if !b.quick() {
 		return 0, nil
 	}
-	if done = 1; b.call != nil {
-		done = min(n, turns)
+	if done = min(n, turns); b.fixed.Call(done) {
 		b.calls += int64(done)
+		return done, nil
 	}
-	b.runs += int64(done)
-	b.quicks += done
-	if err = b.fixed.Run(done); err != nil {
-		return done, b.failed(err)
+	return 1, b.runList()
+}
+
+// runList makes one run that is not one call. The lock is held.
+func (b *Binding) runList() error {
+	b.runs++
+	if err := b.fixed.Run(); err != nil {
+		return b.failed(err)
 	}
-	b.call = b.fixed.OneCall()
-	return done, nil
+	b.move()
+	return nil
+}
+
+// move gives values the memory to which the last run has written them. The lock is held.
+func (b *Binding) move() {
+	for i, at := range b.moved {
+		w := &b.watch[at]
+		w.blk = b.fixed.Moved()[i]
+		w.v.mem.Store(&w.blk.Dense)
+	}
 }
 
 // failed handles the error of a failed run. It returns nil if all results were computed after
 // all. The lock is held.
 func (b *Binding) failed(err error) error {
 	b.fixed.Failed(err)
+	b.move()
 	var first error
 	for i := range b.watch {
 		if w := &b.watch[i]; w.blk != nil && first == nil {
@@ -175,19 +180,16 @@ func (b *Binding) slow() error {
 		return b.through()
 	}
 	few := b.fewRuns()
-	ok, err := b.fix()
+	ran, err := b.fix(true)
 	if err != nil {
 		return err
 	}
-	if ok && few {
+	if few || !ran {
 		b.rest, b.last = b.last, min(2*b.last+1, longestUnfixed)
 	}
-	if ok {
-		if done, err := b.turn(1); done > 0 || err != nil {
-			return err
-		}
+	if ran {
+		return nil
 	}
-	b.rest, b.last = b.last, min(2*b.last+1, longestUnfixed)
 	return b.through()
 }
 
@@ -200,7 +202,7 @@ const worthFixing = 8
 func (b *Binding) fewRuns() bool {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
-	b.tally()
+	b.count()
 	few := b.quicks < worthFixing
 	if !few {
 		b.last = 0
@@ -252,6 +254,7 @@ func (b *Binding) through() error {
 	}
 	b.s.mu.Lock()
 	b.runs++
+	b.quicks-- // count adds all runs, but this one was not quick
 	b.s.mu.Unlock()
 	return nil
 }
@@ -267,15 +270,11 @@ func (b *Binding) copy(i int, v *Value) error {
 	s.mu.Lock()
 	defer s.unlock()
 	s.lane.Last().Wait() // jobs take no stream's lock
-	to, err := b.place(b.out[i], tapeOut{dt: st.dt, form: st.form, as: b.t.outs[i].as})
+	to, err := b.place(b.out[i], tapeOut{dt: st.dt, form: st.form, as: b.t.outs[i].as}, false)
 	if err != nil || st.form.Shape.Elems() == 0 {
 		return err
 	}
-	l, err := s.dev.mem.CopyLaunch(to.mem.Load().Block, st.dt, st.form.Shape, st.Storage)
-	if err != nil {
-		return err
-	}
-	return s.dev.Launch([]runtime.Launch{l}, nil, device.Submitter{Stream: s.num})
+	return b.fill(to.mem.Load().Block, st)
 }
 
 // carry stores an error in the results.
@@ -287,7 +286,7 @@ func (b *Binding) carry(err error) {
 	b.s.mu.Lock()
 	defer b.s.unlock()
 	for i, h := range b.out {
-		if v, err := b.place(h, b.t.outs[i]); err == nil {
+		if v, err := b.place(h, b.t.outs[i], false); err == nil {
 			v.mem.Load().Fault.Store(e)
 		}
 	}
@@ -297,15 +296,15 @@ func (b *Binding) carry(err error) {
 func (b *Binding) unfit() error {
 	for i, h := range b.in {
 		if err := b.t.inputs[i].differs(h); err != nil {
-			return fmt.Errorf("input %d of the recording: %w", i, err)
+			return fmt.Errorf("input %d of the recording does not fit: %w", i, err)
 		}
 	}
 	for i := range b.t.states {
 		if err := b.t.states[i].differs(b.t.states[i].h); err != nil {
-			return fmt.Errorf("a tensor that the recording sets: %w", err)
+			return fmt.Errorf("a tensor that the recording sets does not fit: %w", err)
 		}
 	}
-	return fmt.Errorf("%w: an input lies otherwise than when it was bound", ir.ErrUnsupported)
+	return fmt.Errorf("%w: an input is stored in another layout than when the recording was bound", ir.ErrUnsupported)
 }
 
 // differs returns how the value differs from the one with which the tape was recorded.
@@ -318,9 +317,9 @@ func (x *tapeInput) differs(h *Value) error {
 	case v.home.dev.Closed.Load():
 		return runtime.ErrClosed
 	case v.dt != x.dt:
-		return fmt.Errorf("%w: it is %v, and was %v", ir.ErrDType, v.dt, x.dt)
+		return fmt.Errorf("%w: its dtype is %v, but was %v when recorded", ir.ErrDType, v.dt, x.dt)
 	case !x.form.Equal(v.form):
-		return fmt.Errorf("%w: it is %v, and was %v", ir.ErrShape, v.form.Shape, x.form.Shape)
+		return fmt.Errorf("%w: its shape is %v, but was %v when recorded", ir.ErrShape, v.form.Shape, x.form.Shape)
 	}
 	return nil
 }
@@ -331,9 +330,9 @@ func (b *Binding) Write(i int, dt ir.DType, data []byte) error {
 	s, x := b.s, &b.t.inputs[i]
 	switch {
 	case dt != x.dt:
-		return fmt.Errorf("%w: the input is %v, not %v", ir.ErrDType, x.dt, dt)
+		return fmt.Errorf("%w: the input has dtype %v, the data %v", ir.ErrDType, x.dt, dt)
 	case len(data) != x.form.Shape.Elems()*dt.Size():
-		return fmt.Errorf("%w: the input is %v, not of %d elements", ir.ErrShape, x.form.Shape, len(data)/dt.Size())
+		return fmt.Errorf("%w: the input has shape %v, the data %d elements", ir.ErrShape, x.form.Shape, len(data)/dt.Size())
 	}
 	if !b.in[i].released() {
 		s.bring(b.in[i], nil)
@@ -352,7 +351,7 @@ func (b *Binding) Write(i int, dt ir.DType, data []byte) error {
 	if !s.lane.Idle() {
 		s.lane.Last().Wait()
 	}
-	v, err := b.place(b.in[i], tapeOut{dt: x.dt, form: x.form})
+	v, err := b.place(b.in[i], tapeOut{dt: x.dt, form: x.form}, false)
 	if err != nil || len(data) == 0 {
 		return err
 	}
@@ -378,17 +377,12 @@ func (b *Binding) Close() {
 	}
 }
 
-// tally moves the runs by Once to the other counters. The lock is held.
-func (b *Binding) tally() {
-	b.runs, b.calls, b.quicks, b.onces = b.runs+b.onces, b.calls+b.onces, b.quicks+int(b.onces), 0
-}
-
 // count adds the runs to the device's counters. The lock is held.
 func (b *Binding) count() {
-	b.tally()
 	c := &b.s.dev.Counts
-	c.BoundRuns.Add(b.runs)
+	c.BoundRuns.Add(b.runs + b.calls)
 	c.BoundCalls.Add(b.calls)
+	b.quicks += b.runs + b.calls
 	b.runs, b.calls = 0, 0
 	if b.fixed != nil {
 		b.fixed.Count()

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/exec"
+	"github.com/millrace-go/millrace/internal/engine/memory"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -23,9 +24,9 @@ func (t *Tape) Bind(s *Stream, in, out []*Value) (*Binding, error) {
 		t.Release()
 		return nil, err
 	}
-	if inputs, ok := b.inputs(); ok {
-		release(inputs)
-	} else {
+	inputs, fits := t.memory(s, b.in, nil)
+	release(inputs)
+	if !fits {
 		t.Release()
 		return nil, nil
 	}
@@ -38,7 +39,7 @@ func (t *Tape) Bind(s *Stream, in, out []*Value) (*Binding, error) {
 			b.rehearse()
 		}
 		if err = b.ready(); err == nil {
-			ok, err = b.fix()
+			ok, err = b.fix(false)
 		}
 	}
 	if err == nil && !ok {
@@ -58,7 +59,7 @@ const rehearsals = 2
 func (b *Binding) check() error {
 	t := b.t
 	if len(b.out) != len(t.outs) {
-		return fmt.Errorf("%w: %d tensors for %d results", ir.ErrShape, len(b.out), len(t.outs))
+		return fmt.Errorf("%w: %d tensors were given for %d results", ir.ErrShape, len(b.out), len(t.outs))
 	}
 	for i, h := range b.out {
 		v, o := h.now(), &t.outs[i]
@@ -70,15 +71,15 @@ func (b *Binding) check() error {
 		}
 		switch v = h.now(); {
 		case v.home.dev != b.s.dev:
-			return fmt.Errorf("%w: result %d is on another device", ir.ErrUnsupported, i)
+			return fmt.Errorf("%w: the tensor for result %d is on another device", ir.ErrUnsupported, i)
 		case v.dt != o.dt:
-			return fmt.Errorf("%w: result %d is %v, the tensor for it %v", ir.ErrDType, i, o.dt, v.dt)
+			return fmt.Errorf("%w: result %d has dtype %v, the tensor for it %v", ir.ErrDType, i, o.dt, v.dt)
 		case !o.form.Equal(v.form):
-			return fmt.Errorf("%w: result %d is %v, the tensor for it %v", ir.ErrShape, i, o.form.Shape, v.form.Shape)
+			return fmt.Errorf("%w: result %d has shape %v, the tensor for it %v", ir.ErrShape, i, o.form.Shape, v.form.Shape)
 		case slices.Contains(b.out[:i], h):
-			return fmt.Errorf("%w: result %d is another result's tensor as well", ir.ErrUnsupported, i)
+			return fmt.Errorf("%w: the tensor for result %d was given for another result too", ir.ErrUnsupported, i)
 		case slices.ContainsFunc(t.sets, func(set tapeSet) bool { return set.h == h }):
-			return fmt.Errorf("%w: result %d is to be in a tensor that the recording sets", ir.ErrUnsupported, i)
+			return fmt.Errorf("%w: the recording sets the tensor that was given for result %d", ir.ErrUnsupported, i)
 		}
 	}
 	return nil
@@ -142,33 +143,10 @@ func (s *Stream) bring(h *Value, as *Carrier) {
 	}
 }
 
-// inputs returns the memory of arguments and states, each with a reader. ok is false if some
-// memory does not fit the tape.
-func (b *Binding) inputs() (list []*memory.Storage, ok bool) {
-	for i, h := range b.in {
-		list = append(list, b.t.inputs[i].of(h, b.s))
-	}
-	for i := range b.t.states {
-		list = append(list, b.t.states[i].memory(b.s))
-	}
-	if slices.Contains(list, nil) {
-		release(list)
-		return nil, false
-	}
-	return list, true
-}
-
-func release(list []*memory.Storage) {
-	for _, st := range list {
-		if st != nil {
-			st.Release()
-		}
-	}
-}
-
-// fix prepares a run and keeps it for later runs. It returns false if the next run must play the
-// tape, for example because something is queued.
-func (b *Binding) fix() (ok bool, err error) {
+// fix prepares a run and keeps it for later runs. If run is set it also makes the run, before the
+// lock is released. It returns false if the next run must play the tape, for example because
+// something is queued.
+func (b *Binding) fix(run bool) (ok bool, err error) {
 	s, t := b.s, b.t
 	for i, h := range b.out {
 		s.bring(h, t.outs[i].as)
@@ -176,7 +154,7 @@ func (b *Binding) fix() (ok bool, err error) {
 	for i := range t.sets {
 		s.bring(t.sets[i].h, t.sets[i].as)
 	}
-	inputs, ok := b.inputs()
+	inputs, ok := t.memory(s, b.in, nil)
 	if !ok {
 		return false, nil
 	}
@@ -190,13 +168,22 @@ func (b *Binding) fix() (ok bool, err error) {
 	defer s.unlock()
 	b.unfix()
 	for _, st := range inputs {
-		b.readers = append(b.readers, reader{st.Block, st.Bind(s.lane)})
+		b.read(st.Block)
+		st.Release()
 	}
-	release(inputs)
 	if ok, err = b.fixNow(inputs); !ok {
 		b.unfix()
 	}
-	return ok, err
+	switch {
+	case !ok || !run:
+		return ok, err
+	case !b.quick():
+		return false, nil
+	case b.fixed.Call(1):
+		b.calls++
+		return true, nil
+	}
+	return true, b.runList()
 }
 
 func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
@@ -227,7 +214,7 @@ func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
 	}
 	var sinks []exec.Sink
 	to := func(h *Value, o tapeOut) error {
-		v, err := b.place(h, o)
+		v, err := b.place(h, o, true)
 		if err != nil {
 			return err
 		}
@@ -236,16 +223,9 @@ func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
 			w.h, w.named = v, v.names.Load()
 		}
 		b.watch = append(b.watch, w)
-		b.readers = append(b.readers, reader{w.blk, w.blk.Bind(s.lane)})
-		k := exec.Sink{Result: -1, To: w.blk, DT: o.dt, Shape: o.form.Shape}
-		switch o.kind {
-		case tapeArg:
-			k.From = inputs[o.n]
-		case tapeStated:
-			k.From = states[o.n]
-		case tapeConstant:
-			k.From = t.constants[o.n]
-		default:
+		b.read(w.blk)
+		k := exec.Sink{Result: -1, To: w.blk, Moves: w.blk.BoundOnce() && !b.shared(w.blk), DT: o.dt, Shape: o.form.Shape}
+		if k.From = t.outside(o.tapeSource, inputs); k.From == nil {
 			k.Result = slices.Index(t.outliving, o.n)
 		}
 		sinks = append(sinks, k)
@@ -262,7 +242,7 @@ func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
 		if v.released() || t.sees(set.h) && (v.dt != set.dt || !set.form.Equal(v.form)) {
 			return false, nil
 		}
-		if err := to(set.h, tapeOut{set.tapeSource, set.dt, set.form, set.as}); err != nil {
+		if err := to(set.h, set.tapeOut); err != nil {
 			return false, err
 		}
 	}
@@ -274,8 +254,33 @@ func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
 		b.fixed = nil
 		return false, nil // playing the tape may need less memory
 	}
-	b.call = b.fixed.OneCall()
+	for _, blk := range b.fixed.Moved() {
+		at := slices.IndexFunc(b.watch, func(w watched) bool { return w.blk == blk })
+		b.moved = append(b.moved, at)
+	}
+	for _, blk := range b.fixed.Spares() { // readers as those of a value's block
+		blk.Count(memory.Handles)
+		b.read(blk)
+	}
+	for i := range b.watch {
+		if blk := b.watch[i].blk; blk != nil {
+			blk.Fault.Store(nil)
+		}
+	}
 	return true, nil
+}
+
+// read makes the Binding a reader of a block.
+func (b *Binding) read(blk *memory.Block) {
+	if !slices.ContainsFunc(b.readers, func(r reader) bool { return r.blk == blk }) {
+		b.readers = append(b.readers, reader{blk, blk.Bind(b.s.lane)})
+	}
+}
+
+// shared reports that the program sees the block's memory, which therefore keeps its place.
+func (b *Binding) shared(blk *memory.Block) bool {
+	drv, ok := b.s.dev.Driver.(runtime.Sharer)
+	return ok && drv.Shared(blk.Buf) != nil
 }
 
 // sees reports that the tape reads the value of h.
@@ -293,16 +298,18 @@ func (t *Tape) settleUnder() {
 // unfix drops what fix prepared. The lock is held.
 func (b *Binding) unfix() {
 	if b.fixed != nil {
-		b.fixed.Count()
+		for _, blk := range b.fixed.Spares() {
+			blk.Count(-memory.Handles)
+		}
 		b.fixed.Close()
-		b.fixed, b.call = nil, nil
+		b.fixed = nil
 	}
 	for _, r := range b.readers {
 		r.blk.Unbind(r.known)
 	}
 	clear(b.readers)
 	clear(b.watch)
-	b.readers, b.watch = b.readers[:0], b.watch[:0]
+	b.readers, b.watch, b.moved = b.readers[:0], b.watch[:0], b.moved[:0]
 }
 
 // writable reports that a value may be overwritten in its memory. The lock is held, and all
@@ -316,24 +323,31 @@ func (b *Binding) writable(v *Value) bool {
 }
 
 // place returns the value that the handle names when a run writes there. It is the present value
-// if that has no other reader, otherwise a new value in other memory. The lock is held, and all
-// submitted jobs have run.
-func (b *Binding) place(h *Value, o tapeOut) (*Value, error) {
+// if that has no other reader, otherwise a new value in other memory. If keep is set the value can
+// be read before it is written: it then has the elements and the fault of the present one. The
+// lock is held, and all submitted jobs have run.
+func (b *Binding) place(h *Value, o tapeOut, keep bool) (*Value, error) {
 	s, dt, form := b.s, o.dt, o.form
 	v := h.now()
 	if b.writable(v) && v.dt == dt && form.Equal(v.form) && o.as.has(v) {
-		v.mem.Load().Fault.Store(nil)
+		if !keep {
+			v.mem.Load().Fault.Store(nil)
+		}
 		return v, nil
 	}
-	if st := v.mem.Load(); st != nil {
-		if drv, ok := s.dev.Driver.(runtime.Sharer); ok && drv.Shared(st.Buf) != nil {
-			return nil, fmt.Errorf("%w: a tensor of %v in memory that is shared with the program is to be written, and something else reads it or is to read it",
-				ir.ErrUnsupported, form.Shape)
-		}
+	if st := v.mem.Load(); st != nil && b.shared(st.Block) {
+		return nil, fmt.Errorf("%w: the program shares the memory of a tensor of shape %v, which cannot be overwritten while another reader needs its elements",
+			ir.ErrUnsupported, form.Shape)
 	}
 	blk, err := s.dev.mem.Alloc(s.dev.Bytes(dt, form.Shape), true)
 	if err != nil {
 		return nil, err
+	}
+	if keep {
+		if err := b.inherit(blk, v, o); err != nil {
+			blk.Release()
+			return nil, err
+		}
 	}
 	own := s.value(o.as, dt, form, &blk.Dense)
 	if v.more.Load() == unnamed {
@@ -345,13 +359,37 @@ func (b *Binding) place(h *Value, o tapeOut) (*Value, error) {
 	return own, nil
 }
 
+// inherit copies the elements of a value, and its fault, to the block that will replace its memory.
+// It does nothing if the value has no elements that a reader could get.
+func (b *Binding) inherit(blk *memory.Block, v *Value, o tapeOut) error {
+	st := v.mem.Load()
+	if st == nil || v.home != b.s || v.state != stReady || v.released() || v.dt != o.dt || !o.form.Equal(v.form) || o.form.Shape.Elems() == 0 {
+		return nil
+	}
+	st.Written().Wait()
+	if e := st.Fault.Load(); e != nil {
+		blk.Fault.Store(e)
+		return nil
+	}
+	return b.fill(blk, found{Storage: st, kind: kind{o.dt, v.form}})
+}
+
+// fill copies a tensor densely to the start of a block.
+func (b *Binding) fill(blk *memory.Block, from found) error {
+	l, err := b.s.dev.mem.CopyLaunch(blk, from.dt, from.form.Shape, from.Storage)
+	if err != nil {
+		return err
+	}
+	return b.s.dev.Launch([]runtime.Launch{l}, nil, device.Submitter{Stream: b.s.num})
+}
+
 // placeAll gives every result its memory.
 func (b *Binding) placeAll() error {
 	b.s.mu.Lock()
 	defer b.s.unlock()
 	b.s.lane.Last().Wait()
 	for i, h := range b.out {
-		if _, err := b.place(h, b.t.outs[i]); err != nil {
+		if _, err := b.place(h, b.t.outs[i], true); err != nil {
 			return err
 		}
 	}

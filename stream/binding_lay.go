@@ -1,7 +1,7 @@
 package stream
 
 import (
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/runtime"
 )
 

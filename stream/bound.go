@@ -7,11 +7,11 @@ import (
 	"time"
 	"weak"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/exec"
 	"github.com/millrace-go/millrace/fusion"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/exec"
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/operror"
 )
 
 // A tape is bound after it was played: the launches of its parts and the memory of their
@@ -154,13 +154,8 @@ func (s *Stream) sketch(t *Tape, fixed bool) (b *exec.Bound) {
 		}
 	}()
 	memoryOf := func(from tapeSource) *memory.Storage {
-		switch from.kind {
-		case tapeArg:
-			return inputs[from.n]
-		case tapeStated:
-			return inputs[len(t.inputs)+from.n]
-		case tapeConstant:
-			return t.constants[from.n]
+		if st := t.outside(from, inputs); st != nil {
+			return st
 		}
 		return made[from.n]
 	}
@@ -239,11 +234,8 @@ func (t *Tape) settle() {
 			t.outliving = append(t.outliving, o.n)
 		}
 	}
-	for _, o := range t.outs {
-		note(o.tapeSource)
-	}
-	for _, set := range t.sets {
-		note(set.tapeSource)
+	for from := range t.ends {
+		note(*from)
 	}
 	for _, part := range t.parts {
 		for _, o := range part.last {
@@ -272,7 +264,6 @@ func (p *playing) replay(b *exec.Bound, out []*Value) bool {
 		}
 	}
 	p.setAll()
-	p.inputs = append(append(p.inputs[:0], p.args...), p.states...)
 	r, err := b.Replay(&s.bind, p.inputs)
 	if err != nil {
 		b.Unclaim()

@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/force"
-	"github.com/millrace-go/millrace/internal/progen"
-	"github.com/millrace-go/millrace/internal/refdev"
+	"github.com/millrace-go/millrace/internal/testhook"
+	"github.com/millrace-go/millrace/internal/testing/progen"
+	"github.com/millrace-go/millrace/internal/testing/refdev"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -17,9 +17,9 @@ import (
 // A run without memory for its results, bound or not, is an error. Its results can be released,
 // and the next run is right.
 func TestBoundLacksMemory(t *testing.T) {
-	defer force.SetSteps(0, 0)
+	defer testhook.SetSteps(0, 0)
 	defer fault.Reset()
-	force.SetSteps(8, 0)
+	testhook.SetSteps(8, 0)
 	e := open(t, func(o *device.Options) { o.QueueCap = 8 })
 	s := e.d.NewStream()
 	x := e.host(Place{S: s}, ir.Shape{2, 2}, 4, 3, 1, 2)
@@ -136,14 +136,14 @@ func (x *trainer) bytes(v *Value) string {
 // If a launch of a bound step fails, the engine computes the failed part op by op, whichever
 // launch it is. Loss and weights have the same bits as without the failure.
 func TestBoundLaunchesFail(t *testing.T) {
-	defer force.SetSteps(0, 0)
+	defer testhook.SetSteps(0, 0)
 	defer fault.Reset()
 	for name, p := range map[string]progen.Step{"chain": progen.Chain(6, 10), "transformer": progen.Transformer(1, 2, 4, 4)} {
 		for _, step := range []int{0, 40} {
 			if name == "transformer" && step > 0 {
 				continue // a step would end between a weight's transpose and its Set
 			}
-			force.SetSteps(step, 0)
+			testhook.SetSteps(step, 0)
 			short := func(o *device.Options) { o.QueueCap = 8 }
 			good, bad := newTrainer(t, p, short), newTrainer(t, p, short)
 			rnd := rand.New(rand.NewPCG(5, uint64(step)))
@@ -191,8 +191,8 @@ func TestBoundLaunchesFail(t *testing.T) {
 // Results that do not depend on the failed op are right, even if their memory held a result that
 // does depend on it.
 func TestBoundFaultsStayWhereTheyAre(t *testing.T) {
-	defer force.SetSteps(0, 0)
-	force.SetSteps(8, 0)
+	defer testhook.SetSteps(0, 0)
+	testhook.SetSteps(8, 0)
 	e := open(t, func(o *device.Options) { o.QueueCap = 8 })
 	s := e.d.NewStream()
 	table := e.host(Place{S: s}, ir.Shape{3}, 1, 2, 3)

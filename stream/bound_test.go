@@ -3,8 +3,8 @@ package stream
 import (
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/exec"
 	"github.com/millrace-go/millrace/ir"
 )
 

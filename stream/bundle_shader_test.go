@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/internal/refdev"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/internal/testing/refdev"
 	"github.com/millrace-go/millrace/plancache"
-	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -71,7 +71,7 @@ func TestBundledShaders(t *testing.T) {
 	}
 	c.Close()
 	var all bytes.Buffer
-	if err := exportOf(&all, plans.PlanFilter{Cache: dir}, []*Device{d}); err != nil {
+	if err := exportOf(&all, planstore.PlanFilter{Cache: dir}, []*Device{d}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -96,7 +96,7 @@ func TestBundledShaders(t *testing.T) {
 	if want := []string{"shader bundled", "shader bundled", "shader bundled", "shader bundled", "shader foreign", "shader refused"}; !slices.Equal(told, want) {
 		t.Errorf("told %q", told)
 	}
-	if err := d.ForeignPlans(); err == nil || !strings.Contains(err.Error(), "1 entries of kind shader are not used: shaders for device=ref fingerprint new") {
+	if err := d.ForeignPlans(); err == nil || !strings.Contains(err.Error(), "1 entries of kind shader are not used: the shaders are for device=ref fingerprint new") {
 		t.Error(err)
 	}
 	plain := open(t) // has no shaders

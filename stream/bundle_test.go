@@ -12,21 +12,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/fusion"
-	"github.com/millrace-go/millrace/internal/refdev"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/internal/testing/refdev"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/plancache"
-	"github.com/millrace-go/millrace/plans"
+	"github.com/millrace-go/millrace/plancache/lookup"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/shelf"
 )
 
 // exported returns a bundle of everything that one device has.
 func exported(t testing.TB, d *Device) []byte {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := exportOf(&buf, plans.PlanFilter{}, []*Device{d}); err != nil {
+	if err := exportOf(&buf, planstore.PlanFilter{}, []*Device{d}); err != nil {
 		t.Fatal(err)
 	}
 	return buf.Bytes()
@@ -40,7 +40,7 @@ func use(t testing.TB, d *Device, data []byte) {
 		t.Fatal(err)
 	}
 	process.Lock()
-	tell := d.shelf.Attach(b)
+	tell := d.finder.Attach(b)
 	process.Unlock()
 	tell()
 }
@@ -168,18 +168,18 @@ func TestBundledPlansFit(t *testing.T) {
 		x := e.host(e.place(), ir.Shape{1}, 0)
 		e.want(e.op(ir.Add, t1(e.op(ir.Erf, t1(mul(e, x, a)))), t1(e.op(ir.Erf, t1(mul(e, x, b))))), 0)
 	}
-	dear := func(e *env) {
+	costly := func(e *env) {
 		x := e.host(e.place(), ir.Shape{2, 3}, 1, 2, 3, 4, 5, 6)
 		sum := e.record(ir.Sum, nil, &ir.Attr{Axes: []int{1}, Keep: true}, t1(x))
 		e.want(e.op(ir.Sub, t1(x), t1(sum)), -5, -4, -3, -11, -10, -9)
 		e.want(sum, 6, 15)
 	}
-	data := bundleOf(t, func(e *env) { erfs(e, 2, 2); erfs(e, 2, 3); dear(e); dear(e); halves(e, 4) })
+	data := bundleOf(t, func(e *env) { erfs(e, 2, 2); erfs(e, 2, 3); costly(e); costly(e); halves(e, 4) })
 	s := shipped(t, data, func(e *env) {
 		erfs(e, 4, 5)
 		erfs(e, 7, 7)
 		erfs(e, 2, 3)
-		dear(e)
+		costly(e)
 		halves(e, 9)
 	})
 	if s.Explorations != 0 || s.Recomputes != 0 {
@@ -219,12 +219,12 @@ func TestUsePlans(t *testing.T) {
 	late := open(t)
 	for _, e := range []*env{early, late} {
 		mixed(e)
-		if s := e.d.Stats(); s.Explorations != 0 || s.Cache.Bundled == 0 || len(e.d.shelf.Sources()) != 1 {
+		if s := e.d.Stats(); s.Explorations != 0 || s.Cache.Bundled == 0 || len(e.d.finder.Sources()) != 1 {
 			t.Errorf("%d explorations, %+v", s.Explorations, s.Cache)
 		}
 	}
 	var buf bytes.Buffer
-	if err := ExportPlans(&buf, plans.PlanFilter{Device: "ref"}); err != nil || buf.Len() == 0 {
+	if err := ExportPlans(&buf, planstore.PlanFilter{Device: "ref"}); err != nil || buf.Len() == 0 {
 		t.Errorf("%d bytes, %v", buf.Len(), err)
 	}
 	ForgetBundles()
@@ -247,7 +247,7 @@ func TestUsePlansErrors(t *testing.T) {
 		says string
 	}{
 		{"nothing", nil, "bundle of 0 bytes"},
-		{"text", []byte("hello, this is no bundle at all, I am afraid"), "does not begin"},
+		{"text", []byte("hello, this is no bundle at all, I am afraid"), "does not begin as a bundle does"},
 		{"cut", data[:len(data)-1], "length"},
 		{"another version", old, "plans of version 0" + fusion.Version()},
 		{"code", code, "may not hold entries of kind object"},
@@ -434,7 +434,7 @@ func TestExportFilter(t *testing.T) {
 	}
 	e := open(t)
 	halves(e, 4)
-	export := func(f plans.PlanFilter) (int, error) {
+	export := func(f planstore.PlanFilter) (int, error) {
 		t.Helper()
 		var buf bytes.Buffer
 		if err := exportOf(&buf, f, []*Device{e.d}); err != nil {
@@ -448,30 +448,30 @@ func TestExportFilter(t *testing.T) {
 	}
 	inDir := len(entryFiles(t, dir)) - 1
 	for _, c := range []struct {
-		f    plans.PlanFilter
+		f    planstore.PlanFilter
 		want int
 	}{
-		{plans.PlanFilter{}, 1},
-		{plans.PlanFilter{Device: "ref"}, 1},
-		{plans.PlanFilter{Cache: dir}, 1 + inDir},
-		{plans.PlanFilter{Device: "ref", Cache: dir}, 1 + inDir},
-		{plans.PlanFilter{Cache: dir, Since: time.Now().Add(-2 * time.Hour)}, 1 + inDir},
-		{plans.PlanFilter{Cache: dir, Since: time.Now().Add(time.Hour)}, 1},
+		{planstore.PlanFilter{}, 1},
+		{planstore.PlanFilter{Device: "ref"}, 1},
+		{planstore.PlanFilter{Cache: dir}, 1 + inDir},
+		{planstore.PlanFilter{Device: "ref", Cache: dir}, 1 + inDir},
+		{planstore.PlanFilter{Cache: dir, Since: time.Now().Add(-2 * time.Hour)}, 1 + inDir},
+		{planstore.PlanFilter{Cache: dir, Since: time.Now().Add(time.Hour)}, 1},
 	} {
 		if n, err := export(c.f); n != c.want || err != nil {
 			t.Errorf("%+v: %d entries, %v, want %d", c.f, n, err, c.want)
 		}
 	}
-	for _, f := range []plans.PlanFilter{{Device: "cpu"}, {Device: "cpu", Cache: dir}} {
-		if n, err := export(f); !errors.Is(err, plans.ErrNoPlans) {
+	for _, f := range []planstore.PlanFilter{{Device: "cpu"}, {Device: "cpu", Cache: dir}} {
+		if n, err := export(f); !errors.Is(err, planstore.ErrNoPlans) {
 			t.Errorf("%+v: %d entries, %v", f, n, err)
 		}
 	}
-	if n, err := export(plans.PlanFilter{Cache: filepath.Join(dir, "none")}); err == nil || !strings.Contains(err.Error(), "no cache in") {
+	if n, err := export(planstore.PlanFilter{Cache: filepath.Join(dir, "none")}); err == nil || !strings.Contains(err.Error(), "no cache in") {
 		t.Errorf("no such directory: %d entries, %v", n, err)
 	}
 	var buf bytes.Buffer
-	if err := plans.ExportPlans(&buf, plans.PlanFilter{Cache: dir}, nil); err != nil {
+	if err := planstore.ExportPlans(&buf, planstore.PlanFilter{Cache: dir}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if s := shipped(t, buf.Bytes(), mixed); s.Explorations != 0 {
@@ -493,7 +493,7 @@ func TestExportMerges(t *testing.T) {
 	erfs(2, 3)(e)
 	for _, devices := range [][]*Device{{e.d}, nil} {
 		var buf bytes.Buffer
-		if err := exportOf(&buf, plans.PlanFilter{Cache: dir}, devices); err != nil {
+		if err := exportOf(&buf, planstore.PlanFilter{Cache: dir}, devices); err != nil {
 			t.Fatal(err)
 		}
 		edited(t, buf.Bytes(), func(e *plancache.Entry) {
@@ -515,11 +515,11 @@ func BenchmarkOpenWithBundle(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	scope := d.shelf.Scope
+	scope := d.finder.Scope
 	d.Close()
 	var es []plancache.Entry
 	for i := range 1000 {
-		es = append(es, plancache.Entry{Kind: shelf.KindPlan, Key: plancache.JoinKey(scope, fmt.Sprint(i)), Value: make([]byte, 8<<10)})
+		es = append(es, plancache.Entry{Kind: lookup.KindPlan, Key: plancache.JoinKey(scope, fmt.Sprint(i)), Value: make([]byte, 8<<10)})
 	}
 	var buf bytes.Buffer
 	if err := plancache.WriteBundle(&buf, "", es); err != nil {
@@ -571,7 +571,7 @@ func TestBundleHammer(t *testing.T) {
 				mixed(e)
 				halves(e, 4+i)
 				var buf bytes.Buffer
-				if err := ExportPlans(&buf, plans.PlanFilter{}); err != nil {
+				if err := ExportPlans(&buf, planstore.PlanFilter{}); err != nil {
 					t.Error(err)
 				}
 				if _, err := plancache.ReadBundle(buf.Bytes()); err != nil {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/refdev"
+	"github.com/millrace-go/millrace/internal/testing/refdev"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/plancache"
 	"github.com/millrace-go/millrace/runtime"

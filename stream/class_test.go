@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/plans"
 )
 
 // sizes opens a device and returns a program whose best plan depends on the number of rows: one
@@ -118,40 +118,40 @@ func TestClassesOutliveTheirDevice(t *testing.T) {
 }
 
 // knownOf returns the plan that computed a value.
-func knownOf(t *testing.T, v *Value) *plans.Known {
+func knownOf(t *testing.T, v *Value) *planstore.Known {
 	t.Helper()
 	st, err := materialise(v, nil, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer st.Release()
-	return st.By.(*plans.Known)
+	return st.By.(*planstore.Known)
 }
 
 // A search whose result is the existing plan widens the plan's class and is not repeated. One
 // exploration leads to a bounded number of searches.
 func TestClassesWiden(t *testing.T) {
 	e := open(t)
-	run := func(n int) *plans.Known {
+	run := func(n int) *planstore.Known {
 		y := mul(e, e.host(e.place(), ir.Shape{n}, make([]float32, n)...), 2)
 		e.want(y, make([]float32, n)...)
 		return knownOf(t, y)
 	}
 	en := run(4)
-	for i := range 2 * plans.MaxClasses {
+	for i := range 2 * planstore.MaxClasses {
 		en.SetClass([]fusion.Size{{Of: 0, Over: -1, Plus: 5}})
 		run(5)
-		want := int64(min(1+i, 1+plans.MaxClasses))
+		want := int64(min(1+i, 1+planstore.MaxClasses))
 		e.explored("inside", want, 0)
 		if run(7+i) != en {
 			t.Error("another plan")
 		}
-		e.explored("outside", min(want+1, 1+plans.MaxClasses), 0)
-		if i < plans.MaxClasses && en.Sizes.Load() != nil {
+		e.explored("outside", min(want+1, 1+planstore.MaxClasses), 0)
+		if i < planstore.MaxClasses && en.Sizes.Load() != nil {
 			t.Errorf("the class is still %v", *en.Sizes.Load())
 		}
 		run(9 + i)
-		e.explored("widened", min(want+1, 1+plans.MaxClasses), 0)
+		e.explored("widened", min(want+1, 1+planstore.MaxClasses), 0)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestClassesWiden(t *testing.T) {
 // batch's form: its dims are equal by chance and differ in other batches.
 func TestSearchesAreOfTheLeafsOwnForm(t *testing.T) {
 	e, _, known := searching(t, nil)
-	e.d.plans.Unpaid.Store(plans.GreedyAfter)
+	e.d.plans.Unpaid.Store(planstore.GreedyAfter)
 	run := func(n int) {
 		t.Helper()
 		x := e.host(e.place(), ir.Shape{n, 2}, make([]float32, 2*n)...)

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/memory"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
 	_ "github.com/millrace-go/millrace/runtime/cpu"
 )
 

@@ -7,25 +7,25 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/autotune"
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/exec"
-	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/exec"
+	"github.com/millrace-go/millrace/internal/engine/jobqueue"
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/internal/profile"
-	"github.com/millrace-go/millrace/lane"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/operror"
-	"github.com/millrace-go/millrace/plans"
+	"github.com/millrace-go/millrace/internal/testhook"
+	"github.com/millrace-go/millrace/plancache/lookup"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/shelf"
 )
 
 // Device is an open device: its driver, its plans, its memory and its streams.
 type Device struct {
 	device.Base
-	shelf    shelf.Shelf
-	plans    plans.Store
+	finder   lookup.Finder
+	plans    planstore.Store
 	mem      memory.Pool
-	lanes    lane.Lanes
+	lanes    jobqueue.Lanes
 	tune     autotune.Tuner
 	tapes    tapes
 	kept     kept
@@ -51,12 +51,12 @@ func Open(o device.Options) (*Device, error) {
 		return nil, err
 	}
 	if _, ok := drv.(runtime.Isolator); !ok && (o.Isolate || o.Subgroups != 0) {
-		return nil, fmt.Errorf("options isolate=on and subgroups=off are for GPUs, and %q is none", o.Device)
+		return nil, fmt.Errorf("options isolate=on and subgroups=off are for GPUs, and device %q is not a GPU", o.Device)
 	}
 	d := newDevice(o)
 	var cache runtime.Cache
-	if d.shelf.Cache != nil {
-		cache = d.shelf.Cache
+	if d.finder.Cache != nil {
+		cache = d.finder.Cache
 	}
 	d.Driver, err = drv.Open(runtime.Config{
 		Threads:     o.Threads,
@@ -72,7 +72,7 @@ func Open(o device.Options) (*Device, error) {
 		OnError:     d.OnError,
 	})
 	if err != nil {
-		d.shelf.Cache.Close()
+		d.finder.Cache.Close()
 		return nil, err
 	}
 	return d.start(), nil
@@ -93,21 +93,21 @@ func newDevice(o device.Options) *Device {
 	if o.Report {
 		d.Profile = profile.New()
 	}
-	d.shelf.Base = &d.Base
-	d.shelf.OpenCache()
+	d.finder.Base = &d.Base
+	d.finder.OpenCache()
 	return d
 }
 
 func (d *Device) start() *Device {
 	d.Caps = d.Driver.Caps()
-	d.shelf.Init(d.tune.Renew)
-	d.plans.Init(&d.Base, &d.shelf)
+	d.finder.Init(d.tune.Renew)
+	d.plans.Init(&d.Base, &d.finder)
 	d.mem.Init(&d.Base, d.yield, d.drain)
 	if d.Profile != nil {
 		d.Profile.Memory = func() (live, pool int64) { s := d.Driver.Stats(); return s.AllocBytes, s.PoolBytes }
 		d.Profile.Owners = d.mem.Owners
 	}
-	d.tune.Init(&d.Base, &d.lanes, d.drain, &d.shelf)
+	d.tune.Init(&d.Base, &d.lanes, d.drain, &d.finder)
 	d.useBundles()
 	d.def = d.NewStream()
 	return d
@@ -131,7 +131,7 @@ func (d *Device) NewStream() *Stream {
 	s.bind = exec.Binder{Base: &d.Base, Pool: &d.mem, Tune: &d.tune, Lane: s.lane, Owner: s, Number: s.num}
 	s.q.Interner = &d.plans.Attrs
 	s.node = d.plans.Trie.Root()
-	s.soft, s.stepOps, s.budget = d.softCap(), force.Step(stepCap), d.queueBudget()
+	s.soft, s.stepOps, s.budget = d.softCap(), testhook.Step(stepCap), d.queueBudget()
 	d.open.add(s)
 	return s
 }
@@ -181,7 +181,7 @@ func (d *Device) Close() error {
 	d.tune.Join()
 	err := d.Driver.Close()
 	d.plans.Flush()
-	return errors.Join(err, d.shelf.Cache.Close())
+	return errors.Join(err, d.finder.Cache.Close())
 }
 
 // Stats returns the device's counters.
@@ -216,7 +216,7 @@ func (d *Device) Stats() device.Stats {
 		Collections:  d.mem.Collect.Load(),
 		PinnedBytes:  d.mem.Pinned.Load(),
 		LiveBytes:    d.mem.Live.Load(),
-		Cache:        d.shelf.CacheStats(),
+		Cache:        d.finder.CacheStats(),
 		Runtime:      d.Driver.Stats(),
 	}
 }

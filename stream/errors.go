@@ -1,6 +1,6 @@
 package stream
 
-import "github.com/millrace-go/millrace/operror"
+import "github.com/millrace-go/millrace/internal/operror"
 
 func newOpError(op string, err error, args []Arg) *operror.Error {
 	e := &operror.Error{Op: op, Caller: operror.Caller(), Err: err}

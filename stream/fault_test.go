@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/exec"
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/refdev"
+	"github.com/millrace-go/millrace/internal/operror"
+	"github.com/millrace-go/millrace/internal/testing/refdev"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/runtime"
 )
 

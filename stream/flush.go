@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/exec"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/operror"
-	"github.com/millrace-go/millrace/plans"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/exec"
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -73,7 +73,7 @@ func (s *Stream) flush(end segment.End, wait bool) {
 }
 
 // run finds a plan for the queue, if it is not known already, and executes it. The lock is held.
-func (s *Stream) run(ent *plans.Known, geo *plans.Geometry, end segment.End, wait bool) (_ *plans.Known, seg *segment.Segment, hit bool, err error) {
+func (s *Stream) run(ent *planstore.Known, geo *planstore.Geometry, end segment.End, wait bool) (_ *planstore.Known, seg *segment.Segment, hit bool, err error) {
 	seg, hit = &s.work.hot, true
 	if ent != nil {
 		s.dev.Counts.Hits.Add(1)
@@ -84,7 +84,7 @@ func (s *Stream) run(ent *plans.Known, geo *plans.Geometry, end segment.End, wai
 		} else {
 			ent, hit, err = s.query(seg, end).Find()
 		}
-		ent.SettleDear(seg)
+		ent.SettleCostly(seg)
 	}
 	if err == nil {
 		err = s.execute(ent, geo, seg, wait)
@@ -158,7 +158,7 @@ func (s *Stream) shorten(seg *segment.Segment) {
 		if sl := &s.q.Slots[id]; t.Life == segment.LifeWrite && sl.Keep && sl.Released && !need[id] {
 			t.Life = segment.LifeDead
 		}
-		if t.Life == segment.LifeVirtual || t.Life == segment.LifeDear || t.Lent || t.Life == segment.LifeDead && need[id] {
+		if t.Life == segment.LifeVirtual || t.Life == segment.LifeCostly || t.Lent || t.Life == segment.LifeDead && need[id] {
 			node := &seg.Nodes[n]
 			for _, a := range node.Args[:node.NArgs] {
 				if !a.Scalar {
@@ -187,8 +187,8 @@ func lifeOf(seg *segment.Segment, id int32, sl *queue.Slot[held], end segment.En
 		return segment.LifeDead
 	case sl.Uses == 0 || sl.Lent || end.All:
 		return segment.LifeWrite
-	case segment.Dear(seg.Nodes[sl.Def].Op):
-		return segment.LifeDear
+	case segment.Costly(seg.Nodes[sl.Def].Op):
+		return segment.LifeCostly
 	}
 	return segment.LifeVirtual
 }
@@ -214,7 +214,7 @@ func (d *Device) queueBudget() int64 {
 
 // execute binds a plan to memory, submits it, and settles its results. geo is nil if the layout
 // is not known yet.
-func (s *Stream) execute(ent *plans.Known, geo *plans.Geometry, seg *segment.Segment, wait bool) (err error) {
+func (s *Stream) execute(ent *planstore.Known, geo *planstore.Geometry, seg *segment.Segment, wait bool) (err error) {
 	defer operror.Recover("bind", &err)
 	w := &s.bind
 	defer w.Disown()
@@ -228,7 +228,7 @@ func (s *Stream) execute(ent *plans.Known, geo *plans.Geometry, seg *segment.Seg
 		return err
 	}
 	w.Lines = slices.Clone(s.lines)
-	s.cook(ent, seg, geo)
+	s.buildRecipes(ent, seg, geo)
 	// Nothing may fail from here on.
 	w.Take()
 	s.settle(ent, seg)
@@ -243,19 +243,19 @@ func (s *Stream) execute(ent *plans.Known, geo *plans.Geometry, seg *segment.Seg
 }
 
 // query returns the queued segment in the form that the plan store takes.
-func (s *Stream) query(seg *segment.Segment, end segment.End) *plans.Query {
+func (s *Stream) query(seg *segment.Segment, end segment.End) *planstore.Query {
 	q := &s.work.query
-	*q = plans.Query{Store: &s.dev.plans, At: s.node, Seg: seg, End: end, Entries: s.q.Items, Scalars: s.q.Scalars, Lines: s.lines}
+	*q = planstore.Query{Store: &s.dev.plans, At: s.node, Seg: seg, End: end, Entries: s.q.Items, Scalars: s.q.Scalars, Lines: s.lines}
 	return q
 }
 
 // Wanted reports that the program can request the result with this relative id.
 func (s *Stream) Wanted(id int32) bool { return s.q.Slots[id].H.v != nil }
 
-// cook builds the recipes of the results that are not written, and of lent ones. The plan is
+// buildRecipes builds the recipes of the results that are not written, and of lent ones. The plan is
 // bound: s.bind.Mem has the memory of the results that it writes. A broken invariant panics here,
 // before any result is settled, and execute turns the panic into an error.
-func (s *Stream) cook(ent *plans.Known, seg *segment.Segment, geo *plans.Geometry) {
+func (s *Stream) buildRecipes(ent *planstore.Known, seg *segment.Segment, geo *planstore.Geometry) {
 	w := &s.work
 	w.recipes = append(w.recipes[:0], make([]*recipe, len(ent.Sets))...)
 	var scalars []segment.Scalar
@@ -282,7 +282,7 @@ func (s *Stream) cook(ent *plans.Known, seg *segment.Segment, geo *plans.Geometr
 
 // settle gives each result of a flush its memory or its recipe. Other streams may use the memory
 // from then on, because the memory refers to the job that writes it.
-func (s *Stream) settle(ent *plans.Known, seg *segment.Segment) {
+func (s *Stream) settle(ent *planstore.Known, seg *segment.Segment) {
 	w := &s.work
 	defer clear(w.recipes)
 	for _, id := range seg.Out {
@@ -330,7 +330,7 @@ func (s *Stream) written(seg *segment.Segment, id int32) bool {
 	return s.bind.Mem[id] != nil && seg.Tensors[id].Life == segment.LifeWrite
 }
 
-func (s *Stream) newRecipe(ent *plans.Known, geo *plans.Geometry, scalars []segment.Scalar, leaves []int32) *recipe {
+func (s *Stream) newRecipe(ent *planstore.Known, geo *planstore.Geometry, scalars []segment.Scalar, leaves []int32) *recipe {
 	r := &recipe{known: ent, geo: geo, scalars: scalars, leaves: leaves}
 	r.self.recipe = r
 	if r.pins = r.room[:0]; len(leaves) > len(r.room) {
@@ -342,7 +342,7 @@ func (s *Stream) newRecipe(ent *plans.Known, geo *plans.Geometry, scalars []segm
 			st = s.bind.Mem[id]
 		}
 		if st == nil {
-			panic(fmt.Sprintf("leaf %%%d of a recipe has no memory", id))
+			panic(fmt.Sprintf("operand %%%d of a recipe has no memory", id))
 		}
 		st.RetainAs(memory.Recipes)
 		r.pins = append(r.pins, st)

@@ -1,14 +1,14 @@
 package stream
 
 import (
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/segment"
 )
 
 // foresee marks costly results to be written although the program has not asked for them, so that
-// later reads need not compute them again: see plans.Foresight. The marks are part of the segment's
+// later reads need not compute them again: see planstore.Foresight. The marks are part of the segment's
 // form. It reports that it marked some. It is called for segments that do not run by a plan and
 // layout that are known already: the same segment without marks is then known once it has run
 // without them. The lock is held.
@@ -68,7 +68,7 @@ func (s *Stream) unmark() {
 
 // wroteUnasked notes in the results that the plan writes unasked that their use is to be counted.
 // The lock is held.
-func (s *Stream) wroteUnasked(ent *plans.Known) {
+func (s *Stream) wroteUnasked(ent *planstore.Known) {
 	if s.work.none {
 		ent.WritesNone()
 	}

@@ -3,7 +3,7 @@ package stream
 import (
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/ir"
 )
 

@@ -77,7 +77,7 @@ const mostAxes = 6
 // checks is the number of trials beyond those that determine the polynomials.
 const checks = 4
 
-var errNotGeneral = errors.New("its sizes do not follow from those of its inputs")
+var errNotGeneral = errors.New("sizes of the recording do not follow from the sizes of its inputs")
 
 // Generalise finds out how the sizes in a tape depend on the sizes of its arguments' axes. axes
 // has the number of each axis, or -1 if its size is fixed. sizes are the axes' sizes in the tape.

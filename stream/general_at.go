@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/engine/memory"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/queue"
 )
 
@@ -101,7 +101,7 @@ func (at *sized) evaluate(sizes []int) error {
 	for _, p := range g.polys {
 		v, ok := p.At(x)
 		if !ok {
-			return fmt.Errorf("%w: at %v one is too large", errNotGeneral, x)
+			return fmt.Errorf("%w: with inputs of sizes %v a size is too large", errNotGeneral, x)
 		}
 		at.values = append(at.values, v)
 	}
@@ -110,7 +110,7 @@ func (at *sized) evaluate(sizes []int) error {
 		shape := make(ir.Shape, len(list))
 		for d, n := range list {
 			if shape[d] = int(at.values[n]); shape[d] < 2 && !fixed[n] {
-				return fmt.Errorf("%w: at %v one is %d", errNotGeneral, x, shape[d])
+				return fmt.Errorf("%w: with inputs of sizes %v a size is %d", errNotGeneral, x, shape[d])
 			}
 		}
 		if err := shape.Check(); err != nil {
@@ -147,7 +147,7 @@ func (at *sized) node(i int, n *ir.Node, in []ir.Operand) (*queue.Form, *ir.Attr
 	}
 	_, shape, err := ir.Infer(n.Op, attr, n.DT, form.Shape, in...)
 	if err == nil && !shape.Equal(form.Shape) {
-		err = fmt.Errorf("%w: %s gives %v and not %v", errNotGeneral, n.Op, shape, form.Shape)
+		err = fmt.Errorf("%w: %s has shape %v, predicted was %v", errNotGeneral, n.Op, shape, form.Shape)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -178,7 +178,7 @@ func (at *sized) view(constant int, st *memory.Storage) (*memory.Storage, error)
 		}
 	}
 	if at.forms[m.form].Elems > 0 && (least < 0 || most >= elems) {
-		return nil, fmt.Errorf("%w: a view reaches from %d to %d of %d bytes", errNotGeneral, least, most, st.Bytes)
+		return nil, fmt.Errorf("%w: a view reaches from byte %d to %d of %d", errNotGeneral, least, most, st.Bytes)
 	}
 	return &memory.Storage{Block: st.Block, View: v}, nil
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/plans"
 )
 
 // A hook's panic passes through the program's call, and leaves the engine in the same state as a
@@ -143,13 +143,13 @@ func TestUnpaidExplorations(t *testing.T) {
 			t.Errorf("%s: %d explorations for nothing, want %d", when, got, want)
 		}
 	}
-	for n := range plans.GreedyAfter {
+	for n := range planstore.GreedyAfter {
 		chain(n + 1)
 	}
-	expect("new programs", plans.GreedyAfter)
+	expect("new programs", planstore.GreedyAfter)
 	chain(3)
 	expect("one came again", 0)
-	chain(plans.GreedyAfter + 1)
+	chain(planstore.GreedyAfter + 1)
 	chain(3)
 	expect("an old acquaintance", 1)
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -27,7 +27,7 @@ func (s *Stream) fromHost(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape,
 		return fmt.Errorf("%w: %v", ir.ErrShape, err)
 	}
 	if want := shape.Elems() * dt.Size(); len(data) != want {
-		return fmt.Errorf("%w: %v of %s is %d bytes, not %d", ir.ErrShape, shape, dt, want, len(data))
+		return fmt.Errorf("%w: shape %v of %s takes %d bytes, the data has %d", ir.ErrShape, shape, dt, want, len(data))
 	}
 	b, err := s.room(s.dev.Driver.Alloc, dt, shape)
 	if err != nil {
@@ -113,7 +113,7 @@ func ReadAs(v, is *Value, dst []byte) (bool, error) {
 	defer st.ReleaseRead()
 	d, shape := st.Mem, st.form.Shape
 	if want := shape.Elems() * st.dt.Size(); len(dst) != want {
-		return true, fmt.Errorf("%w: reading %v of %s takes %d bytes, not %d", ir.ErrShape, shape, st.dt, want, len(dst))
+		return true, fmt.Errorf("%w: shape %v of %s takes %d bytes, the destination has %d", ir.ErrShape, shape, st.dt, want, len(dst))
 	}
 	return true, d.ReadDense(dst, st.dt, shape, st.Storage)
 }

@@ -3,8 +3,8 @@ package stream
 import (
 	"slices"
 
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -118,7 +118,7 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 // hot finds the plan of the queue and its recent geometry with the queue's sizes. The segment is
 // then the geometry's segment with other scalars and is not assembled again. It returns nil if
 // there is no such plan or geometry, and the plan store then looks for a plan.
-func (s *Stream) hot(end segment.End) (*plans.Known, *plans.Geometry) {
+func (s *Stream) hot(end segment.End) (*planstore.Known, *planstore.Geometry) {
 	d := s.dev
 	at := d.plans.Trie.Find(s.node, end)
 	if at == nil || d.Closed.Load() {
@@ -129,7 +129,7 @@ func (s *Stream) hot(end segment.End) (*plans.Known, *plans.Geometry) {
 		if e.Replayed.Load() != nil {
 			return nil, nil
 		}
-		g := e.Memo.Find(func(g *plans.Geometry) bool { return s.comesBack(&e.Memo, g) })
+		g := e.Memo.Find(func(g *planstore.Geometry) bool { return s.comesBack(&e.Memo, g) })
 		if g == nil {
 			continue
 		}
@@ -151,7 +151,7 @@ func (s *Stream) hot(end segment.End) (*plans.Known, *plans.Geometry) {
 }
 
 // asIn returns the queued segment, which has the sizes of the geometry. The result is reused.
-func (s *Stream) asIn(g *plans.Geometry) *segment.Segment {
+func (s *Stream) asIn(g *planstore.Geometry) *segment.Segment {
 	seg := &s.work.hot
 	seg.Nodes, seg.Out, seg.Tensors, seg.Scalars = g.Seg.Nodes, g.Seg.Out, g.Seg.Tensors, seg.Scalars[:0]
 	for _, sc := range s.q.Scalars {
@@ -161,16 +161,16 @@ func (s *Stream) asIn(g *plans.Geometry) *segment.Segment {
 }
 
 // comesBack reports that the queued tensors have the shapes, views and attributes of a geometry.
-func (s *Stream) comesBack(m *plans.Memo, g *plans.Geometry) bool {
+func (s *Stream) comesBack(m *planstore.Memo, g *planstore.Geometry) bool {
 	for i, id := range m.Inputs {
 		sl := &s.q.Slots[id]
-		if !sl.Form.Shape.Equal(g.Shapes[i]) || !plans.SameView(sl.H.st.View, g.Views[i]) {
+		if !sl.Form.Shape.Equal(g.Shapes[i]) || !planstore.SameView(sl.H.st.View, g.Views[i]) {
 			return false
 		}
 	}
 	for i, n := range m.Nodes {
 		sl := &s.q.Slots[g.Seg.Out[n]]
-		if !sl.Form.Shape.Equal(g.Shapes[len(m.Inputs)+i]) || !plans.SameAttr(sl.Attr, g.Attrs[i]) {
+		if !sl.Form.Shape.Equal(g.Shapes[len(m.Inputs)+i]) || !planstore.SameAttr(sl.Attr, g.Attrs[i]) {
 			return false
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/internal/testing/progen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/plancache"
-	"github.com/millrace-go/millrace/plans"
 )
 
 // batched are programs on a batch of n rows of three elements. Their forms differ for a batch of
@@ -182,7 +182,7 @@ func TestRandomOnes(t *testing.T) {
 				first := open(t)
 				runSeeded(t, first.d, p, seed)
 				var data bytes.Buffer
-				if err := exportOf(&data, plans.PlanFilter{}, []*Device{first.d}); err != nil {
+				if err := exportOf(&data, planstore.PlanFilter{}, []*Device{first.d}); err != nil {
 					continue // all tensors are empty
 				}
 				e := open(t, func(o *device.Options) { o.Check = seed%3 == 0 })

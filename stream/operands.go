@@ -3,9 +3,9 @@ package stream
 import (
 	"fmt"
 
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -182,7 +182,7 @@ func (v *Value) found() found {
 // errDevices returns the error for operands on two devices.
 func errDevices(a, b string) error {
 	if a == b {
-		return fmt.Errorf("%w: operands on two devices that were both opened as %s (every Open makes one, beside the default): move one with To", ir.ErrUnsupported, a)
+		return fmt.Errorf("%w: the operands are on two devices, both opened as %s (each Open makes a new device, apart from the default one): move an operand with To", ir.ErrUnsupported, a)
 	}
-	return fmt.Errorf("%w: operands on devices %s and %s: move one with To", ir.ErrUnsupported, a, b)
+	return fmt.Errorf("%w: the operands are on devices %s and %s: move one of them with To", ir.ErrUnsupported, a, b)
 }

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/fusion"
-	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/internal/testing/progen"
 	"github.com/millrace-go/millrace/plancache"
-	"github.com/millrace-go/millrace/plans"
-	"github.com/millrace-go/millrace/shelf"
+	"github.com/millrace-go/millrace/plancache/lookup"
 )
 
 // Entries made by this program are never outdated. An entry is outdated if an op of its plan had
@@ -22,7 +22,7 @@ func TestOutdated(t *testing.T) {
 	})
 	made := 0
 	edited(t, data, func(e *plancache.Entry) {
-		if e.Kind != shelf.KindPlan {
+		if e.Kind != lookup.KindPlan {
 			return
 		}
 		made++
@@ -32,16 +32,16 @@ func TestOutdated(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range records {
-			if why := plans.Outdated(form, r.Segment); why != "" {
+			if why := planstore.Outdated(form, r.Segment); why != "" {
 				t.Errorf("%s\n%s", why, r.Segment)
 			}
 			for _, c := range []struct{ form, text, says string }{
-				{form[:plans.EndBytes], r.Segment, "means something else"},
-				{form[:plans.EndBytes-1], r.Segment, "its key"},
+				{form[:planstore.EndBytes], r.Segment, "means something else"},
+				{form[:planstore.EndBytes-1], r.Segment, "its key"},
 				{form[:len(form)-1], r.Segment, "its key"},
 				{form, strings.Replace(r.Segment, " = ", " = no", 1), "its segment"},
 			} {
-				if why := plans.Outdated(c.form, c.text); !strings.Contains(why, c.says) {
+				if why := planstore.Outdated(c.form, c.text); !strings.Contains(why, c.says) {
 					t.Errorf("%q, want %q", why, c.says)
 				}
 			}

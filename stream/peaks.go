@@ -8,7 +8,7 @@ import (
 
 	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/plancache"
-	"github.com/millrace-go/millrace/shelf"
+	"github.com/millrace-go/millrace/plancache/lookup"
 )
 
 // Peaks are the highest rates that a machine can reach, 0 if unknown.
@@ -23,10 +23,10 @@ type Peaks struct {
 func (d *Device) KeepPeaks(measured Peaks) {
 	key := peaksKey()
 	best := measured
-	if value, ok := d.shelf.Cache.Peek(shelf.KindPeaks, key); ok {
+	if value, ok := d.finder.Cache.Peek(lookup.KindPeaks, key); ok {
 		earlier, err := parsePeaks(string(value))
 		if err != nil {
-			d.shelf.Cache.Refuse(shelf.KindPeaks, err)
+			d.finder.Cache.Refuse(lookup.KindPeaks, err)
 		}
 		best.Flops, best.Bytes = max(best.Flops, earlier.Flops), max(best.Bytes, earlier.Bytes)
 		if err == nil && best == earlier {
@@ -35,8 +35,8 @@ func (d *Device) KeepPeaks(measured Peaks) {
 		}
 	}
 	d.peaks.Store(&best)
-	if d.shelf.Cache != nil && best != (Peaks{}) {
-		d.shelf.Cache.Put(shelf.KindPeaks, key, fmt.Appendf(nil, "%g %g\n", best.Flops, best.Bytes)) // Put counts a failure
+	if d.finder.Cache != nil && best != (Peaks{}) {
+		d.finder.Cache.Put(lookup.KindPeaks, key, fmt.Appendf(nil, "%g %g\n", best.Flops, best.Bytes)) // Put counts a failure
 	}
 }
 
@@ -56,12 +56,12 @@ func peaksKey() string {
 func parsePeaks(text string) (p Peaks, err error) {
 	fields := strings.Fields(text)
 	if len(fields) != 2 {
-		return p, fmt.Errorf("peaks: %d numbers, want 2", len(fields))
+		return p, fmt.Errorf("peaks: %d numbers were given, 2 are needed", len(fields))
 	}
 	for i, to := range []*float64{&p.Flops, &p.Bytes} {
 		v, err := strconv.ParseFloat(fields[i], 64)
 		if err != nil || !(v >= 0 && v < 1e18) {
-			return Peaks{}, fmt.Errorf("peaks: %q is no rate", fields[i])
+			return Peaks{}, fmt.Errorf("peaks: %q is not a rate", fields[i])
 		}
 		*to = v
 	}

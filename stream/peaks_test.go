@@ -3,8 +3,8 @@ package stream
 import (
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/shelf"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/plancache/lookup"
 )
 
 // The best measurement of a machine counts, whichever process made it. A damaged entry is
@@ -32,7 +32,7 @@ func TestPeaksAreTheBest(t *testing.T) {
 		}
 	}
 	for _, damaged := range []string{"", "1", "1 2 3", "NaN 1", "-1 1", "1e300 1", "x y"} {
-		if err := c.shelf.Cache.Put(shelf.KindPeaks, peaksKey(), []byte(damaged)); err != nil {
+		if err := c.finder.Cache.Put(lookup.KindPeaks, peaksKey(), []byte(damaged)); err != nil {
 			t.Fatal(err)
 		}
 		d := opened()

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/internal/testhook"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -12,8 +12,8 @@ import (
 // op, from operands that still exist. An op that overwrites one of these operands elsewhere runs
 // op by op too.
 func TestFaultOfAPiece(t *testing.T) {
-	force.SetPieces(true)
-	defer force.SetPieces(false)
+	testhook.SetPieces(true)
+	defer testhook.SetPieces(false)
 	for n := range 3 {
 		e := open(t)
 		x, y := e.host(e.place(), ir.Shape{2}, 1, 2), e.host(e.place(), ir.Shape{3}, 3, 4, 5)

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/operror"
-	"github.com/millrace-go/millrace/plans"
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -22,13 +22,10 @@ var tapeScope = new(Scope)
 
 // playing is one run of a tape.
 type playing struct {
-	t    *Tape
-	s    *Stream
-	args []*memory.Storage // each with a reader; nil after it was dropped
-	made []*Value          // the products that the caller or a later part needs
-
-	states []*memory.Storage // like args
-	inputs []*memory.Storage // args and states
+	t      *Tape
+	s      *Stream
+	inputs []*memory.Storage // of arguments, then of states, each with a reader; nil after it was dropped
+	made   []*Value          // the products that the caller or a later part needs
 	wait   bool              // the caller waits for the results
 	isSet  bool              // handles name the values that the parts will compute
 	olds   []*Value          // values of other streams, which end after the lock is released
@@ -40,12 +37,10 @@ var players = sync.Pool{New: func() any { return new(playing) }}
 
 // leave returns the run to players. It keeps the slices' memory and clears their elements.
 func (p *playing) leave() {
-	clear(p.args)
-	clear(p.made)
-	clear(p.states)
 	clear(p.inputs)
+	clear(p.made)
 	clear(p.olds)
-	*p = playing{args: p.args[:0], made: p.made[:0], states: p.states[:0], inputs: p.inputs[:0], olds: p.olds[:0]}
+	*p = playing{inputs: p.inputs[:0], made: p.made[:0], olds: p.olds[:0]}
 	players.Put(p)
 }
 
@@ -69,21 +64,9 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value, wait boo
 	p := players.Get().(*playing)
 	defer p.leave()
 	p.t, p.s, p.wait = t, s, wait
-	for i, v := range in {
-		st := t.inputs[i].of(v, s)
-		if st == nil {
-			p.drop()
-			return false, nil
-		}
-		p.args = append(p.args, st)
-	}
-	for i := range t.states {
-		st := t.states[i].memory(s)
-		if st == nil {
-			p.drop()
-			return false, nil
-		}
-		p.states = append(p.states, st)
+	var fits bool
+	if p.inputs, fits = t.memory(s, in, p.inputs); !fits {
+		return false, nil
 	}
 	for i, v := range in {
 		if i < len(gives) && gives[i] {
@@ -123,6 +106,48 @@ func (p *playing) queue(out []*Value) (err error) {
 	return nil
 }
 
+// memory appends to list the memory of arguments and states, each with a reader. fits is false if
+// some memory does not fit the tape; the readers are then released.
+func (t *Tape) memory(s *Stream, in []*Value, list []*memory.Storage) (_ []*memory.Storage, fits bool) {
+	for i := range len(in) + len(t.states) {
+		var st *memory.Storage
+		if i < len(in) {
+			st = t.inputs[i].of(in[i], s)
+		} else {
+			st = t.states[i-len(in)].memory(s)
+		}
+		if st == nil {
+			release(list)
+			return list[:0], false
+		}
+		list = append(list, st)
+	}
+	return list, true
+}
+
+func release(list []*memory.Storage) {
+	for i, st := range list {
+		if st != nil {
+			st.Release()
+			list[i] = nil
+		}
+	}
+}
+
+// outside returns the memory of an argument, a state or a constant, or nil for a product. inputs
+// has the arguments' memory and then the states'.
+func (t *Tape) outside(from tapeSource, inputs []*memory.Storage) *memory.Storage {
+	switch from.kind {
+	case tapeArg:
+		return inputs[from.n]
+	case tapeStated:
+		return inputs[len(t.inputs)+from.n]
+	case tapeConstant:
+		return t.constants[from.n]
+	}
+	return nil
+}
+
 // of returns the memory of an argument with a reader for the caller, or nil if it does not fit
 // the tape.
 func (x *tapeInput) of(v *Value, s *Stream) *memory.Storage {
@@ -134,7 +159,7 @@ func (x *tapeInput) of(v *Value, s *Stream) *memory.Storage {
 	if err != nil {
 		return nil
 	}
-	if st.dt != x.dt || !x.form.Equal(st.form) || !plans.SameView(st.View, x.view) { // a concurrent Set may have changed the value
+	if st.dt != x.dt || !x.form.Equal(st.form) || !planstore.SameView(st.View, x.view) { // a concurrent Set may have changed the value
 		st.Release()
 		return nil
 	}
@@ -173,15 +198,10 @@ func (p *playing) beginOuts(out []*Value) {
 
 // memory returns the memory that a part reads.
 func (p *playing) memory(from tapeSource) *memory.Storage {
-	switch from.kind {
-	case tapeArg:
-		return p.args[from.n]
-	case tapeConstant:
-		return p.t.constants[from.n]
-	case tapeStated:
-		return p.states[from.n]
+	if from.kind == tapeProduct {
+		return p.made[from.n].mem.Load()
 	}
-	return p.made[from.n].mem.Load()
+	return p.t.outside(from, p.inputs)
 }
 
 // run queues a part and submits it. The lock is held.
@@ -217,7 +237,7 @@ func (p *playing) run(part *tapePart) error {
 		if v := p.made[r.product]; v != nil && v.state != stReady {
 			err := v.readable()
 			if err == nil {
-				err = fmt.Errorf("%w: a result of a tape is not in memory", runtime.ErrClosed)
+				err = fmt.Errorf("%w: a result of the recording is not in memory", runtime.ErrClosed)
 			}
 			return err
 		}
@@ -226,7 +246,7 @@ func (p *playing) run(part *tapePart) error {
 }
 
 // find returns the trie node of the queued part. The part's earlier node may have been evicted.
-func (part *tapePart) find(s *Stream) *segment.Node[queue.Key, *plans.Known] {
+func (part *tapePart) find(s *Stream) *segment.Node[queue.Key, *planstore.Known] {
 	trie := s.dev.plans.Trie
 	if n := part.node.Load(); trie.Find(n, part.end) != nil {
 		return n
@@ -243,11 +263,10 @@ func (part *tapePart) find(s *Stream) *segment.Node[queue.Key, *plans.Known] {
 func (p *playing) done(o tapeSource) {
 	switch o.kind {
 	case tapeArg:
-		p.args[o.n].Release()
-		p.args[o.n] = nil
+		release(p.inputs[o.n : o.n+1])
 	case tapeStated:
-		p.states[o.n].Release()
-		p.states[o.n] = nil
+		at := len(p.t.inputs) + o.n
+		release(p.inputs[at : at+1])
 	case tapeProduct:
 		if v := p.made[o.n]; v.state == stReady {
 			st := v.mem.Load()
@@ -269,7 +288,7 @@ func (p *playing) finish(out []*Value) {
 	for _, set := range p.t.sets {
 		if set.kind != tapeProduct {
 			v := set.as.value()
-			p.make(v, tapeOut{tapeSource: set.tapeSource, dt: set.dt, form: set.form})
+			p.make(v, set.tapeOut)
 			p.set(set.h, v)
 			v.letGo()
 		}
@@ -308,18 +327,7 @@ func (p *playing) faults(out []*Value) error {
 // drop releases the arguments, states and products that are left. After an error these include
 // results.
 func (p *playing) drop() {
-	for i, st := range p.args {
-		if st != nil {
-			st.Release()
-			p.args[i] = nil
-		}
-	}
-	for i, st := range p.states {
-		if st != nil {
-			st.Release()
-			p.states[i] = nil
-		}
-	}
+	release(p.inputs)
 	for i, v := range p.made {
 		if v != nil && v.born == tapeScope {
 			p.done(tapeSource{tapeProduct, i})

@@ -1,10 +1,10 @@
 package stream
 
 import (
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/operror"
-	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -16,19 +16,19 @@ type again struct {
 	form  *queue.Form     // of its result
 	args  [3]queue.Scalar // its scalar operands
 	out   held
-	line  string                                 // source line, if this queue has it
-	place *segment.Node[queue.Key, *plans.Known] // its node in the trie before the cut, which may have the source line
+	line  string                                     // source line, if this queue has it
+	place *segment.Node[queue.Key, *planstore.Known] // its node in the trie before the cut, which may have the source line
 }
 
 // carried is a tensor that items behind a cut name. It lets these items find the tensor after the
 // ops before the cut have run.
 type carried struct {
 	held
-	dt    ir.DType
-	form  *queue.Form
-	ghost bool           // v was made only to carry the tensor across the cut
-	now   int32          // its new relative id, -1 before it has one
-	err   *operror.Error // why the tensor could not be made
+	dt      ir.DType
+	form    *queue.Form
+	carrier bool           // v was made only to carry the tensor across the cut
+	now     int32          // its new relative id, -1 before it has one
+	err     *operror.Error // why the tensor could not be made
 }
 
 // flushPrefix runs the first cut items of the queue, and records the other items again as the
@@ -40,7 +40,7 @@ func (s *Stream) flushPrefix(cut int, end segment.End, wait bool) {
 	}
 	rest, across := s.cutAt(cut)
 	for id := range across { // items behind the cut read them, and no handle is left that could ask for them
-		if across[id].ghost {
+		if across[id].carrier {
 			s.keep(int32(id))
 		}
 	}
@@ -84,7 +84,7 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 			continue
 		}
 		a.node, a.form, a.out = q.Node(e), q.Slots[e.Slot].Form, q.Slots[e.Slot].H
-		a.line = (*plans.Known)(nil).LineOf(s.lines, e.Node)
+		a.line = (*planstore.Known)(nil).LineOf(s.lines, e.Node)
 		for i, arg := range a.node.Args[:a.node.NArgs] {
 			if arg.Scalar {
 				a.args[i] = q.Scalars[arg.ID]
@@ -117,7 +117,7 @@ func (s *Stream) carry(across []carried, id int32, nodes int) {
 	case c.st != nil:
 		c.st.Retain()
 	case c.v == nil:
-		c.ghost = true
+		c.carrier = true
 		c.v = &Value{home: s, dt: sl.DT, form: sl.Form, state: stPending, id: id}
 		sl.H.v = c.v
 	}
@@ -221,7 +221,7 @@ func (c *carried) leave(s *Stream) {
 	if c.st != nil {
 		c.st.Release()
 	}
-	if !c.ghost {
+	if !c.carrier {
 		return
 	}
 	switch c.v.state {

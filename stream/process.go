@@ -6,9 +6,9 @@ import (
 	"sync"
 	"weak"
 
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/plancache"
-	"github.com/millrace-go/millrace/plans"
-	"github.com/millrace-go/millrace/shelf"
+	"github.com/millrace-go/millrace/plancache/lookup"
 )
 
 // process has the state that all devices share. It does not keep unreachable devices alive.
@@ -22,7 +22,7 @@ var process struct {
 // must not be changed. The error tells why this program cannot use all or part of the bundle; the
 // other part is used nevertheless.
 func UsePlans(data []byte) error {
-	b, err := shelf.OpenBundle(data)
+	b, err := lookup.OpenBundle(data)
 	if b == nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func UsePlans(data []byte) error {
 	if !known {
 		process.bundles = slices.Insert(process.bundles, 0, b)
 		for _, d := range openDevices() {
-			tell = append(tell, d.shelf.Attach(b))
+			tell = append(tell, d.finder.Attach(b))
 		}
 	}
 	process.Unlock()
@@ -48,7 +48,7 @@ func ForgetBundles() {
 	defer process.Unlock()
 	process.bundles = nil
 	for _, d := range openDevices() {
-		d.shelf.Forget()
+		d.finder.Forget()
 	}
 }
 
@@ -80,7 +80,7 @@ func (d *Device) useBundles() {
 	openDevices()
 	process.devices = append(process.devices, weak.Make(d))
 	for _, b := range slices.Backward(process.bundles) {
-		tell = append(tell, d.shelf.Attach(b))
+		tell = append(tell, d.finder.Attach(b))
 	}
 	process.Unlock()
 	for _, f := range tell {
@@ -90,25 +90,25 @@ func (d *Device) useBundles() {
 
 // Unfit returns the reason why the device cannot use bundle entries of this kind and scope. It is
 // "" if the device can use them, or if they are for another driver.
-func (d *Device) Unfit(kind, scope string) string { return d.shelf.Unfit(kind, scope) }
+func (d *Device) Unfit(kind, scope string) string { return d.finder.Unfit(kind, scope) }
 
 // ForeignPlans returns an error that lists the entries of bundles in use that were made for the
 // device's driver but that the device cannot use, with the reasons. It is nil if there are none.
-func (d *Device) ForeignPlans() error { return d.shelf.ForeignPlans() }
+func (d *Device) ForeignPlans() error { return d.finder.ForeignPlans() }
 
 // ExportPlans writes a bundle of plans and tunings. It first waits for running searches, so the
 // bundle has the better plans that they find.
-func ExportPlans(w io.Writer, f plans.PlanFilter) error {
+func ExportPlans(w io.Writer, f planstore.PlanFilter) error {
 	process.Lock()
 	devices := openDevices()
 	process.Unlock()
 	return exportOf(w, f, devices)
 }
 
-func exportOf(w io.Writer, f plans.PlanFilter, devices []*Device) error {
-	from := make([]plans.Exporting, len(devices))
+func exportOf(w io.Writer, f planstore.PlanFilter, devices []*Device) error {
+	from := make([]planstore.Exporting, len(devices))
 	for i, d := range devices {
-		from[i] = plans.Exporting{Store: &d.plans, Tune: &d.tune}
+		from[i] = planstore.Exporting{Store: &d.plans, Tune: &d.tune}
 	}
-	return plans.ExportPlans(w, f, from)
+	return planstore.ExportPlans(w, f, from)
 }

@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/internal/force"
-	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/internal/testhook"
+	"github.com/millrace-go/millrace/internal/testing/progen"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/plans"
 )
 
 // TestRandomSteps runs random programs in scopes that end anywhere, and as recordings of one or
@@ -20,8 +20,8 @@ func TestRandomSteps(t *testing.T) {
 	if testing.Short() {
 		n = 70
 	}
-	defer force.SetSteps(0, 0)
-	defer force.SetPieces(false)
+	defer testhook.SetSteps(0, 0)
+	defer testhook.SetPieces(false)
 	parts, dropped := 0, 0
 	for seed := range uint64(n) {
 		c := progen.Config{Ops: 30, MaxElems: 1000, Groups: groups[seed%2]}
@@ -78,14 +78,14 @@ func runSteps(p *ir.Graph, seed uint64) (*randomStep, error) {
 	}
 	o.Check = x.rnd.IntN(4) == 0
 	o.Explore = device.ExploreMode(x.rnd.IntN(2))
-	o.Report = seed%2 == 0                         // now and then, launches are timed one by one
-	force.SetSteps(x.rnd.IntN(60), x.rnd.IntN(20)) // 0 sets no limit
-	force.SetPieces(x.rnd.IntN(2) == 0)
+	o.Report = seed%2 == 0                            // now and then, launches are timed one by one
+	testhook.SetSteps(x.rnd.IntN(60), x.rnd.IntN(20)) // 0 sets no limit
+	testhook.SetPieces(x.rnd.IntN(2) == 0)
 	if x.d, err = Open(o); err != nil {
 		return x, err
 	}
 	defer x.d.Close()
-	x.d.plans.Quick = 1 + x.rnd.IntN(plans.QuickEffort)
+	x.d.plans.Quick = 1 + x.rnd.IntN(planstore.QuickEffort)
 	for turn := range 3 {
 		if err := x.scoped(); err != nil {
 			return x, fmt.Errorf("turn %d, options %+v: %w", turn, o, err)

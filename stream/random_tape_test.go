@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/force"
-	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/internal/testhook"
+	"github.com/millrace-go/millrace/internal/testing/progen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -23,7 +23,7 @@ func TestRandomTapes(t *testing.T) {
 	if testing.Short() {
 		n = 70
 	}
-	defer force.SetSteps(0, 0)
+	defer testhook.SetSteps(0, 0)
 	defer fault.Reset()
 	replays, sets, tapes := 0, 0, 0
 	for seed := range uint64(n) {
@@ -72,8 +72,8 @@ func runTape(p *ir.Graph, seed uint64) (*randomTape, error) {
 	if o.Explore = device.ExploreMode(x.rnd.IntN(2)); x.rnd.IntN(3) == 0 { // the CPU device prepares lists of launches
 		o.Device, o.Compile, o.Threads = "cpu", runtime.CompileOff, 1+x.rnd.IntN(2)
 	}
-	o.Report = seed%2 == 0                         // now and then, launches are timed one by one
-	force.SetSteps(x.rnd.IntN(60), x.rnd.IntN(20)) // 0 sets no limit
+	o.Report = seed%2 == 0                            // now and then, launches are timed one by one
+	testhook.SetSteps(x.rnd.IntN(60), x.rnd.IntN(20)) // 0 sets no limit
 	if x.d, err = Open(o); err != nil {
 		return x, err
 	}

@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/internal/operror"
+	"github.com/millrace-go/millrace/internal/testing/progen"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/operror"
-	"github.com/millrace-go/millrace/plans"
 )
 
 // groups are the op groups that programs use beyond the basic ops, in turn.
@@ -69,9 +69,9 @@ func runRandom(p *ir.Graph, seed uint64) error {
 		return err
 	}
 	defer d.Close()
-	d.plans.Quick = 1 + rnd.IntN(plans.QuickEffort) // a better plan may replace a plan at any moment
-	if rnd.IntN(2) == 0 {                           // results are written unasked
-		d.plans.Foresight = plans.Foresight{Work: 1 + rnd.IntN(30), Results: 1 + rnd.IntN(8)}
+	d.plans.Quick = 1 + rnd.IntN(planstore.QuickEffort) // a better plan may replace a plan at any moment
+	if rnd.IntN(2) == 0 {                               // results are written unasked
+		d.plans.Foresight = planstore.Foresight{Work: 1 + rnd.IntN(30), Results: 1 + rnd.IntN(8)}
 	}
 	for turn := range 2 {
 		if err := runOnce(d, p, inputs, want, rnd); err != nil {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/millrace-go/millrace/internal/engine/memory"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
 )
 
 // FromReader makes dst a tensor of the elements that it reads from r: dense, row-major,

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -17,8 +17,8 @@ import (
 // if they have the same leaves, so a result never pins memory that only other results need.
 type recipe struct {
 	self    ext // the values' ext points here, which saves an allocation
-	known   *plans.Known
-	geo     *plans.Geometry // the segment's nodes and shapes
+	known   *planstore.Known
+	geo     *planstore.Geometry // the segment's nodes and shapes
 	scalars []segment.Scalar
 	leaves  []int32           // relative ids in the segment
 	pins    []*memory.Storage // memory of the leaves; the recipe is a reader of it
@@ -84,7 +84,7 @@ func (s *Stream) replay(v *Value) int32 {
 	s.notOwn(begin, true)
 	seg := r.geo.Seg
 	seg.Scalars = r.scalars
-	r.known.Replay(plans.Dearest(&seg, need, last))
+	r.known.Replay(planstore.Costliest(&seg, need, last))
 	x.drop()
 	s.dev.Counts.Recomputes.Add(1)
 	return v.id
@@ -153,7 +153,7 @@ func (s *Stream) rerun(r *recipe, last int32, h held) (need []bool, id int32, in
 // startsFrom reports that the recipe has the memory of a tensor of its segment, if it needs it.
 func (r *recipe) startsFrom(id int32) bool {
 	t := &r.geo.Seg.Tensors[id]
-	return plans.IsLeaf(t) || r.short && t.Lent
+	return planstore.IsLeaf(t) || r.short && t.Lent
 }
 
 func (s *Stream) releaseAll(ids []int32) {

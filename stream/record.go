@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/queue"
 )
 
@@ -44,10 +44,10 @@ func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *i
 
 // errMoved means that Set in another goroutine made a handle name a value of another stream than
 // the locked one. The caller tries again with the handle's new stream.
-var errMoved = errors.New("the handle is on another stream by now")
+var errMoved = errors.New("the handle has moved to another stream")
 
 // errNotIt means that a handle does not name the value in Arg.Is any more.
-var errNotIt = errors.New("the handle has another value by now")
+var errNotIt = errors.New("the handle has got another value")
 
 func record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg) error {
 	home, scope := p.S, p.Scope
@@ -261,7 +261,7 @@ func (s *Stream) supported(dt ir.DType) error {
 	if s.dev.Caps.DTypes.Has(dt) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s has no %s", ir.ErrUnsupported, s.dev.Name(), dt)
+	return fmt.Errorf("%w: device %s does not have dtype %s", ir.ErrUnsupported, s.dev.Name(), dt)
 }
 
 // Fail stores in dst an error that the public package found.
@@ -313,15 +313,15 @@ type ext struct {
 
 func (x *ext) releasedErr() error {
 	if x == &given {
-		return fmt.Errorf("%w, given away to a Recording", operror.ErrReleased)
+		return fmt.Errorf("%w: it was given away to a Recording", operror.ErrReleased)
 	}
 	if x.scope != nil {
-		return fmt.Errorf("%w, released by the end of the scope opened at %s", operror.ErrReleased, x.scope.where)
+		return fmt.Errorf("%w: it was released by the end of the scope opened at %s", operror.ErrReleased, x.scope.where)
 	}
 	if at := x.where.String(); at != "" {
-		return fmt.Errorf("%w, released at %s", operror.ErrReleased, at)
+		return fmt.Errorf("%w: it was released at %s", operror.ErrReleased, at)
 	}
-	return fmt.Errorf("%w, released by the library", operror.ErrReleased)
+	return fmt.Errorf("%w: the library released it", operror.ErrReleased)
 }
 
 // itemOf returns the index of the item that made a pending relative id.

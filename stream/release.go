@@ -3,7 +3,7 @@ package stream
 import (
 	"sync/atomic"
 
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/operror"
 )
 
 // releases caches what released values point at, by a hash of the releasing call stack. A program

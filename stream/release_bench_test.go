@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/ir"
 )
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/internal/report"
-	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -34,7 +34,7 @@ func (d *Device) Report() report.Device {
 	if p := d.Profile; p != nil {
 		state = p.State()
 		r.Opened, r.Now = p.Opened, micros(p.Opened, time.Now())
-		r.Sampled = fmt.Sprintf("In runs 1, 3, 8, 16 and every %dth run of a list of launches, each launch is run and timed by itself. Other runs are assumed to take what the next timed run took.",
+		r.Sampled = fmt.Sprintf("In runs 1, 3, 8, 16 and every %dth run of a list of launches, each launch is run and timed by itself. Each other run is assumed to take as long as the next timed run.",
 			profile.Every)
 	}
 	x := reporting{d: d, r: &r, state: &state, at: make([]int, len(state.Kernels)), byKey: map[uint64]int{}, slow: map[uint64]report.Finding{}, asked: map[runtime.Program]bool{}}
@@ -115,15 +115,15 @@ func (x *reporting) kernels() {
 
 // plans lists the plans in use, those that ran most often first, with their kernels.
 func (x *reporting) plans() {
-	var all []*plans.Known
-	x.d.plans.Trie.All(func(_ []queue.Key, _ segment.End, known []*plans.Known) { all = append(all, known...) })
-	var views []plans.View
+	var all []*planstore.Known
+	x.d.plans.Trie.All(func(_ []queue.Key, _ segment.End, known []*planstore.Known) { all = append(all, known...) })
+	var views []planstore.View
 	for _, e := range all { // making a text takes long, so it is done without the trie's lock
 		if v := e.View(); v.Ops > 0 {
 			views = append(views, v)
 		}
 	}
-	slices.SortStableFunc(views, func(a, b plans.View) int { return cmp.Compare(b.Runs, a.Runs) })
+	slices.SortStableFunc(views, func(a, b planstore.View) int { return cmp.Compare(b.Runs, a.Runs) })
 	if len(views) > reportPlans {
 		x.r.PlansLeft = int64(len(views) - reportPlans)
 		views = views[:reportPlans]
@@ -146,7 +146,7 @@ func (x *reporting) plans() {
 			if k.Sources != nil {
 				continue
 			}
-			for _, s := range plans.Sources(x.d.Driver, prog) {
+			for _, s := range planstore.Sources(x.d.Driver, prog) {
 				k.Sources = append(k.Sources, report.Source{Tier: s.Tier, Class: s.Class, Text: s.Source})
 				k.Tier = s.Tier
 			}

@@ -1,18 +1,18 @@
 package stream
 
 import (
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/exec"
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/internal/profile"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/operror"
-	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/segment"
 )
 
 // rescue computes a segment op by op, because no plan for it could be made or bound. It writes
 // every result that the program can request.
-func (s *Stream) rescue(seg *segment.Segment, ent *plans.Known, cause error) {
+func (s *Stream) rescue(seg *segment.Segment, ent *planstore.Known, cause error) {
 	r := exec.ByOp{Dev: &s.dev.Base, Pool: &s.dev.mem, Seg: seg, Mem: make([]*memory.Storage, len(seg.Tensors)), Bad: make([]*operror.Error, len(seg.Tensors)),
 		Fail: exec.Failer(s, ent, seg, s.query(seg, segment.End{}).KnownLines())}
 	for id := range s.q.Slots {

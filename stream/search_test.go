@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/internal/refdev"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/internal/testing/refdev"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -165,7 +165,7 @@ func TestSlowBuildSearchesAtOnce(t *testing.T) {
 // The effort bound of a search decides whether the program waits for it.
 func TestQuickSearchIsAwaited(t *testing.T) {
 	e, _, made := searching(t, nil)
-	e.d.plans.Quick = plans.QuickEffort
+	e.d.plans.Quick = planstore.QuickEffort
 	e.twice(3, 3)
 	e.idle()
 	e.explored("first", 1, 0)
@@ -305,7 +305,7 @@ func TestReplayReachesTheBetterPlan(t *testing.T) {
 func TestGreedyPlansThatComeBack(t *testing.T) {
 	for _, mode := range []device.ExploreMode{device.ExploreWait, device.ExploreBackground} {
 		e, _, made := searching(t, nil, func(o *device.Options) { o.Explore = mode })
-		for n := range plans.GreedyAfter {
+		for n := range planstore.GreedyAfter {
 			y := e.host(e.place(), ir.Shape{1}, 1)
 			for range n + 1 {
 				y = mul(e, y, 1)
@@ -337,7 +337,7 @@ func TestGreedyPlansThatComeBack(t *testing.T) {
 // After a few segments that did not come again, a search waits until its segment does.
 func TestSearchesWaitForSegmentsThatComeBack(t *testing.T) {
 	e, _, made := searching(t, nil)
-	for n := range plans.SearchAfter {
+	for n := range planstore.SearchAfter {
 		y := e.host(e.place(), ir.Shape{1}, 1)
 		for range n + 1 {
 			y = mul(e, y, 1)
@@ -386,7 +386,7 @@ func (b *builder) Forget(p runtime.Program) {
 // The driver is told which programs no plan uses any more, and no others.
 func TestForgottenPrograms(t *testing.T) {
 	e, b, _ := searching(t, nil)
-	e.d.plans.Trie = segment.NewTrie[queue.Key, *plans.Known](2, queue.Legal)
+	e.d.plans.Trie = segment.NewTrie[queue.Key, *planstore.Known](2, queue.Legal)
 	e.d.plans.Trie.OnDrop(e.d.plans.Retired)
 	forgotten := func(when string, want int) {
 		t.Helper()

@@ -17,8 +17,11 @@ const (
 	MarkRoom
 	// MarkSigned is on a value with MarkRoom: the room is large enough for a signature.
 	MarkSigned
+	// MarkStep is on a handle that a composite op made for itself.
+	MarkStep
 
-	ofHandle = MarkLeaf | MarkPlain
+	inherited = MarkLeaf | MarkPlain // by handles that Same makes
+	ofHandle  = inherited | MarkStep
 )
 
 // Marks returns the marks of a handle and of the value that it names.
@@ -27,6 +30,9 @@ func (h *Value) Marks() Marks { return h.marks&ofHandle | h.now().marks&^ofHandl
 // Mark adds marks to a handle or to the value in the same Value. Other goroutines must not have
 // it yet.
 func (h *Value) Mark(m Marks) { h.marks |= m }
+
+// Unmark removes marks. Other goroutines must not have h yet.
+func (h *Value) Unmark(m Marks) { h.marks &^= m }
 
 // Second makes dst, a zero Value, one more handle of the value that h names, in the scope that
 // owns h. The value lasts until both handles are given up. Second runs nothing.

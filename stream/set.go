@@ -3,7 +3,7 @@ package stream
 import (
 	"fmt"
 
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/operror"
 )
 
 // Set makes t name u's value, so that both handles name it, and gives up the value that t named.
@@ -35,7 +35,7 @@ func Set(t, u *Value) {
 func Same(dst, h *Value) {
 	dst.born = h.born
 	dst.out.Store(h.out.Load())
-	dst.marks = h.marks & ofHandle
+	dst.marks = h.marks & inherited
 	v, _ := h.hold() // if the value was not held, Drop does not let it go either
 	dst.names.Store(v)
 }

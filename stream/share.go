@@ -3,8 +3,8 @@ package stream
 import (
 	"fmt"
 
+	"github.com/millrace-go/millrace/internal/engine/memory"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -33,7 +33,7 @@ func (s *Stream) share(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape) ([
 		return nil, fmt.Errorf("%w: %v", ir.ErrShape, err)
 	}
 	if !s.dev.Shares(dt) {
-		return nil, fmt.Errorf("%w: %v of device %q in memory of Go", ir.ErrUnsupported, dt, s.dev.Caps.Name)
+		return nil, fmt.Errorf("%w: device %[3]q cannot keep %[2]v in memory of Go", ir.ErrUnsupported, dt, s.dev.Caps.Name)
 	}
 	drv := s.dev.Driver.(runtime.Sharer)
 	b, err := s.room(drv.AllocShared, dt, shape)

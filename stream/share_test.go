@@ -7,9 +7,9 @@ import (
 	goruntime "runtime"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/refdev"
+	"github.com/millrace-go/millrace/internal/testing/refdev"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )

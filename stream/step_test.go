@@ -5,8 +5,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/testing/progen"
 	"github.com/millrace-go/millrace/ir"
 )
 

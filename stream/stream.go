@@ -5,13 +5,13 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/millrace-go/millrace/exec"
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/engine/exec"
+	"github.com/millrace-go/millrace/internal/engine/jobqueue"
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/lane"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/operror"
-	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -23,26 +23,26 @@ type Stream struct {
 	dev  *Device
 	caps *runtime.Caps // of the device
 	num  uint64
-	lane *lane.Lane // runs the flushed segments
+	lane *jobqueue.Lane // runs the flushed segments
 
 	mu      sync.Mutex // no other stream's lock is taken while this one is held
 	q       queue.Queue[held]
-	node    *segment.Node[queue.Key, *plans.Known] // the queue's position in the trie
-	weight  int64                                  // approximate bytes that the queue holds when it runs
-	extra   int                                    // items that the engine added, such as recomputed ops
-	redone  int                                    // the nodes among the extra items
-	soft    int                                    // number of items from which a cut is considered
-	stepOps int                                    // largest number of ops in a step
-	budget  int64                                  // weight above which a cut is considered earlier
-	alien   map[place]int32                        // operands without a handle on this stream, and lent ones
-	turn    uint64                                 // number of queues so far: relative ids belong to one of them
-	lines   []string                               // source lines of the nodes, where known
-	site    string                                 // stands for the caller's line, see SetSite; "": none
-	stay    []*Value                               // pending values that a handle was set to
-	wanted  []want                                 // pending values that a handle wants: see Want
-	still   bool                                   // the stream is not cut while this is set
-	scopes  atomic.Int32                           // open scopes that have no outer scope
-	whole   atomic.Int32                           // ops in progress that consist of several ops: see Whole
+	node    *segment.Node[queue.Key, *planstore.Known] // the queue's position in the trie
+	weight  int64                                      // approximate bytes that the queue holds when it runs
+	extra   int                                        // items that the engine added, such as recomputed ops
+	redone  int                                        // the nodes among the extra items
+	soft    int                                        // number of items from which a cut is considered
+	stepOps int                                        // largest number of ops in a step
+	budget  int64                                      // weight above which a cut is considered earlier
+	alien   map[place]int32                            // operands without a handle on this stream, and lent ones
+	turn    uint64                                     // number of queues so far: relative ids belong to one of them
+	lines   []string                                   // source lines of the nodes, where known
+	site    string                                     // stands for the caller's line, see SetSite; "": none
+	stay    []*Value                                   // pending values that a handle was set to
+	wanted  []want                                     // pending values that a handle wants: see Want
+	still   bool                                       // the stream is not cut while this is set
+	scopes  atomic.Int32                               // open scopes that have no outer scope
+	whole   atomic.Int32                               // ops in progress that consist of several ops: see Whole
 	closed  atomic.Bool
 	work    scratch // buffers that flushes reuse
 	bind    exec.Binder
@@ -61,13 +61,13 @@ type Stream struct {
 type scratch struct {
 	seg     segment.Segment
 	hot     segment.Segment // a segment of known sizes: a geometry's, with other scalars
-	query   plans.Query
+	query   planstore.Query
 	recipes []*recipe // the recipes of the flush, by leaf set
 	shorts  []*recipe // the same for recipes that start from lent results
 	lent    []want    // the handles that want a value that this flush lends
 	unasked []int32   // the results that this flush writes although nothing asked for them
 	items   int       // the queue's length before these were marked
-	node    *segment.Node[queue.Key, *plans.Known]
+	node    *segment.Node[queue.Key, *planstore.Known]
 	none    bool    // the flush writes no results unasked, because it did so for nothing before
 	cheap   []want  // the handles that want a value that is cheap to recompute
 	due     []want  // all these handles
@@ -216,7 +216,7 @@ func (s *Stream) unlock() {
 	s.due = 0
 	s.mu.Unlock()
 	if due > 0 {
-		lane.After(s.lane, due).Wait()
+		jobqueue.After(s.lane, due).Wait()
 		if f := s.dev.AfterWait; f != nil {
 			f()
 		}

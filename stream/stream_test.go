@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/exec"
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/exec"
 	"github.com/millrace-go/millrace/internal/fault"
-	_ "github.com/millrace-go/millrace/internal/refdev"
+	"github.com/millrace-go/millrace/internal/operror"
+	_ "github.com/millrace-go/millrace/internal/testing/refdev"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"weak"
 
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/segment"
 )
 

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -72,7 +72,7 @@ type tapePart struct {
 	sets     []int        // indices into the tape's sets: those whose value the part computes
 	unread   int          // results that no part and no caller reads
 
-	node atomic.Pointer[segment.Node[queue.Key, *plans.Known]] // its node in the trie, where known
+	node atomic.Pointer[segment.Node[queue.Key, *planstore.Known]] // its node in the trie, where known
 }
 
 type tapeOperand struct {
@@ -182,11 +182,8 @@ func (t *Taping) leaveOut() {
 			asked[from.n] = true
 		}
 	}
-	for _, o := range t.tape.outs {
-		ask(o.tapeSource)
-	}
-	for _, set := range t.tape.sets {
-		ask(set.tapeSource)
+	for from := range t.tape.ends {
+		ask(*from)
 	}
 	for _, p := range slices.Backward(t.tape.parts) {
 		p.results = slices.DeleteFunc(p.results, func(r tapeResult) bool {
@@ -274,14 +271,25 @@ func (t *Taping) made(id int32, v *Value) {
 	t.tape.products++
 }
 
+// ends yields the sources of results, and of values to which handles are set.
+func (t *Tape) ends(yield func(*tapeSource) bool) {
+	for i := range t.outs {
+		if !yield(&t.outs[i].tapeSource) {
+			return
+		}
+	}
+	for i := range t.sets {
+		if !yield(&t.sets[i].tapeSource) {
+			return
+		}
+	}
+}
+
 // lastReads finds for each argument, state and product the last part that reads it.
 func (t *Taping) lastReads() {
 	seen := map[tapeSource]bool{}
-	for _, o := range t.tape.outs {
-		seen[o.tapeSource] = true
-	}
-	for _, set := range t.tape.sets {
-		seen[set.tapeSource] = true
+	for from := range t.tape.ends {
+		seen[*from] = true
 	}
 	for i := len(t.tape.parts) - 1; i >= 0; i-- {
 		p := t.tape.parts[i]

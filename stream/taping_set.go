@@ -6,10 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/fusion"
-	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/operror"
-	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/operror"
 )
 
 // A recorded function may set a handle that it did not make, such as a weight. A run of the tape
@@ -35,11 +33,8 @@ func (x *tapeState) memory(s *Stream) *memory.Storage {
 
 // tapeSet is a handle from outside and the source of the value to which it is set.
 type tapeSet struct {
-	tapeSource
-	h    *Value
-	dt   ir.DType
-	form *queue.Form
-	as   *Carrier
+	tapeOut
+	h *Value
 }
 
 // handleSet is a handle that the function set, and the value that it named before.
@@ -300,7 +295,7 @@ func (t *Taping) settleSets() {
 			return
 		}
 		t.notes(st, v)
-		t.tape.sets = append(t.tape.sets, tapeSet{t.source(st), n.h, v.dt, v.form, n.as})
+		t.tape.sets = append(t.tape.sets, tapeSet{tapeOut{t.source(st), v.dt, v.form, n.as}, n.h})
 		st.Release()
 	}
 	for _, n := range t.handles {
@@ -346,11 +341,8 @@ func (t *Taping) becomes(was, is tapeSource) {
 			change(&p.operands[i].from)
 		}
 	}
-	for i := range t.tape.outs {
-		change(&t.tape.outs[i].tapeSource)
-	}
-	for i := range t.tape.sets {
-		change(&t.tape.sets[i].tapeSource)
+	for from := range t.tape.ends {
+		change(from)
 	}
 	t.tape.constants[was.n].Release()
 	t.tape.constants[was.n] = nil

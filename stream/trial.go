@@ -4,10 +4,10 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/internal/engine/exec"
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -27,7 +27,7 @@ type Trial struct {
 type trialError struct{ s *Stream }
 
 func (*trialError) Error() string {
-	return "this run of a recorded function finds out how its sizes depend on its inputs': it has no values"
+	return "this run of a recorded function only finds out how sizes depend on the inputs' sizes, so its tensors have no values"
 }
 
 func (d *Device) newTrial(kinds []kind) *Trial {
@@ -253,7 +253,7 @@ func (m tracedMemory) alike(other tracedMemory) bool {
 		return false
 	}
 	if a == nil || b == nil || a.Stride == nil || b.Stride == nil || len(a.Stages)+len(b.Stages) > 0 {
-		return m.form.Equal(other.form) && (m.st == other.st || plans.SameView(a, b))
+		return m.form.Equal(other.form) && (m.st == other.st || planstore.SameView(a, b))
 	}
 	return len(a.Stride) == len(b.Stride)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/millrace-go/millrace/autotune"
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/operror"
 )
 
 // A driver's invariant breaks when the tuner requests its choices. This is found before other

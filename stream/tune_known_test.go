@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/autotune"
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/plans"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
+	"github.com/millrace-go/millrace/plancache/lookup"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
-	"github.com/millrace-go/millrace/shelf"
 )
 
 // A launch that is not timed because the budget is spent says so. A launch that found no place in
@@ -84,7 +84,7 @@ func TestTuneUsesBundlesMeanwhile(t *testing.T) {
 		cached(t.TempDir())(o)
 		o.Tune = device.TuneBackground
 		o.Trace = &device.Trace{Cache: func(ev device.CacheEvent) {
-			if ev.Kind == shelf.KindTuning && ev.Outcome == "miss" && !came {
+			if ev.Kind == lookup.KindTuning && ev.Outcome == "miss" && !came {
 				came = true
 				use(t, d, data)
 			}
@@ -129,7 +129,7 @@ func TestBundledTuningsSpareTrials(t *testing.T) {
 	_, short, _ := run(nil, 10*tms)
 	for _, order := range [][]*Device{{long.d, short.d}, {short.d, long.d}} {
 		var b bytes.Buffer
-		if err := exportOf(&b, plans.PlanFilter{}, order); err != nil {
+		if err := exportOf(&b, planstore.PlanFilter{}, order); err != nil {
 			t.Fatal(err)
 		}
 		if dev, _, _ := run(b.Bytes(), 10*tms); !slices.Equal(dev.taken(), slices.Repeat([]uint64{1}, autotune.After)) || dev.tries != 0 {
@@ -167,10 +167,10 @@ func TestTuneEvicts(t *testing.T) {
 }
 
 // onlyGeometry returns the only plan of a device and the geometry with which it ran.
-func onlyGeometry(t *testing.T, d *Device) (*plans.Known, *plans.Geometry) {
+func onlyGeometry(t *testing.T, d *Device) (*planstore.Known, *planstore.Geometry) {
 	t.Helper()
-	var ent *plans.Known
-	d.plans.Trie.All(func(_ []queue.Key, _ segment.End, plans []*plans.Known) { ent = plans[0] })
+	var ent *planstore.Known
+	d.plans.Trie.All(func(_ []queue.Key, _ segment.End, plans []*planstore.Known) { ent = plans[0] })
 	if ent == nil || ent.Memo.Last() == nil {
 		t.Fatal("nothing ran")
 	}
@@ -186,7 +186,7 @@ func TestTuneReadsOutsideItsLock(t *testing.T) {
 		e := openTunable(t, &tunable{takes: []time.Duration{10 * tms, 5 * tms}}, func(o *device.Options) {
 			cached(dir)(o)
 			o.Trace = &device.Trace{Cache: func(ev device.CacheEvent) {
-				if ev.Kind != shelf.KindTuning || ev.Outcome == "written" {
+				if ev.Kind != lookup.KindTuning || ev.Outcome == "written" {
 					return
 				}
 				if reads++; !x.Mu.TryLock() {

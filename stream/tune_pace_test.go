@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/autotune"
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/engine/exec"
 )
 
 // beside runs f as a job of another stream.
@@ -75,7 +75,7 @@ func TestRation(t *testing.T) {
 	for _, longest := range []time.Duration{50 * time.Microsecond, 10 * tms, 4 * autotune.MaxSaved} {
 		r := autotune.Ration{Share: autotune.Share}
 		start := time.Unix(1000, 0)
-		now, taken, dearest := start, time.Duration(0), time.Duration(0)
+		now, taken, soFar := start, time.Duration(0), time.Duration(0)
 		r.Earn(now)
 		var recent []time.Duration // the stretches
 		for now.Sub(start) < 20*time.Minute {
@@ -86,10 +86,10 @@ func TestRation(t *testing.T) {
 			now = now.Add(wait)
 			r.Earn(now)
 			stretch := time.Duration(0)
-			for r.Affords(dearest) {
+			for r.Affords(soFar) {
 				step := time.Duration(1 + rng.Int64N(int64(longest)))
 				r.Saved -= step
-				taken, stretch, dearest = taken+step, stretch+step, max(dearest, step)
+				taken, stretch, soFar = taken+step, stretch+step, max(soFar, step)
 			}
 			recent = append(recent, stretch)
 			if went := now.Sub(start); taken > time.Duration(autotune.Share*float64(went))+longest {

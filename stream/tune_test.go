@@ -13,10 +13,10 @@ import (
 
 	"github.com/millrace-go/millrace/autotune"
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/force"
-	"github.com/millrace-go/millrace/internal/refdev"
+	"github.com/millrace-go/millrace/internal/testhook"
+	"github.com/millrace-go/millrace/internal/testing/refdev"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -499,9 +499,9 @@ func TestTuneEndsWithItsDevice(t *testing.T) {
 func TestForcedVariant(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms, 20 * tms}}
 	e := openTunable(t, dev, nil)
-	defer force.SetChoice(-1)
+	defer testhook.SetChoice(-1)
 	for k := range 5 {
-		force.SetChoice(k)
+		testhook.SetChoice(k)
 		halves(e, 5)
 		if ran := dev.taken(); !slices.Equal(ran, []uint64{uint64(k % 3)}) {
 			t.Errorf("choice %d: %v", k, ran)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 )
 
 // The hook is told of every step, of tunings from the disk, and of choices that are replaced.

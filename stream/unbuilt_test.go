@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
-	"github.com/millrace-go/millrace/internal/refdev"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	"github.com/millrace-go/millrace/internal/operror"
+	"github.com/millrace-go/millrace/internal/testing/refdev"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/runtime"
 )
 

@@ -4,9 +4,9 @@ import (
 	"math"
 	"sync/atomic"
 
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/queue"
 )
 

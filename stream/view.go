@@ -2,8 +2,8 @@ package stream
 
 import (
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/engine/memory"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/queue"
 )
 

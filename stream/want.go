@@ -3,9 +3,9 @@ package stream
 import (
 	"slices"
 
+	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/segment"
 )
 
@@ -112,7 +112,7 @@ func (v *Value) lends(st *memory.Storage, r *recipe) *memory.Storage {
 
 // leases adds to each value just lent, and to each cheap one, the handles that want it. The lock is
 // held.
-func (s *Stream) leases(ent *plans.Known) {
+func (s *Stream) leases(ent *planstore.Known) {
 	w := &s.work
 	for _, x := range w.cheap {
 		if v := x.v; v.state == stVirtual && v.ext.lease == nil {

@@ -28,7 +28,7 @@ func (r *Report) markdown() string {
 	}
 	r.ahead(&b)
 	r.absent(&b)
-	b.WriteString("\nWhat the rows compute, and what a good program's time goes to:\n\n")
+	b.WriteString("\nThe rows, and where the time of a good program goes:\n\n")
 	for _, w := range r.Workloads {
 		fmt.Fprintf(&b, "- %s: %s; %s. Agreed within %.2g.\n", w.Name, w.About, w.Bound, w.Tolerance)
 	}

@@ -9,23 +9,12 @@ import (
 
 // attentionSuite is softmax(q·kᵀ/√d)·v of every head, plain or with a mask that hides later
 // tokens from each token.
-type attentionSuite struct{}
-
-func (attentionSuite) Name() string            { return "attention" }
-func (attentionSuite) About() string           { return "attention, plain, causal and filled" }
-func (attentionSuite) Variants(shape) []string { return []string{"plain", "causal", "filled"} }
-func (attentionSuite) Shape() (def shape, sizes string) {
-	return shape{4, 8, 1024, 64}, "batch,heads,tokens,features"
+var attentionSuite = &Suite{
+	name: "attention", about: "attention, plain, causal and filled", shape: shape{4, 8, 1024, 64}, sizes: "batch,heads,tokens,features",
+	variants: always("plain", "causal", "filled"), modes: bothModes, problem: attentionProblem,
 }
 
-func (q attentionSuite) Problem(variant string, s shape, as *arrays) (*problem, error) {
-	if err := oneOf(variant, q.Variants(s)); err != nil {
-		return nil, err
-	}
-	_, sizes := q.Shape()
-	if err := ranked(s, sizes); err != nil {
-		return nil, err
-	}
+func attentionProblem(variant string, s shape, as *arrays) (*problem, error) {
 	tokens, features := s[2], s[3]
 	scores := shape{s[0], s[1], tokens, tokens}
 	if err := fitsMemory(scores); err != nil {

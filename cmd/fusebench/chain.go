@@ -11,29 +11,22 @@ import (
 
 // chainSuite alternates MulScalar and AddScalar. It has next to no arithmetic, so its time is the
 // cost of an operation itself.
-type chainSuite struct{ ops int }
-
-func (chainSuite) Name() string              { return "chain" }
-func (chainSuite) About() string             { return "a chain of operations on a small tensor" }
-func (s chainSuite) Variants(shape) []string { return []string{fmt.Sprint(s.ops)} }
-func (chainSuite) Shape() (def shape, sizes string) {
-	return shape{1000}, "of the tensor"
-}
-
-func (s chainSuite) Problem(variant string, size shape, as *arrays) (*problem, error) {
-	if err := oneOf(variant, s.Variants(size)); err != nil {
-		return nil, err
+func chainSuite(ops int) *Suite {
+	return &Suite{
+		name: "chain", about: "a chain of operations on a small tensor", shape: shape{1000}, sizes: "of the tensor", variants: always(fmt.Sprint(ops)),
+		problem: func(_ string, size shape, as *arrays) (*problem, error) {
+			x := as.normal("x", 2, size...)
+			return &problem{
+				shape: size, inputs: []*array{x}, oracle: elementwise(x, func(x float64) float64 { return chain64(x, ops) }),
+				program: func(x []*millrace.Tensor) *millrace.Tensor { return chain(x[0], ops, 0) },
+			}, nil
+		},
 	}
-	x := as.normal("x", 2, size...)
-	return &problem{
-		shape: size, inputs: []*array{x}, oracle: elementwise(x, s.chain64),
-		program: func(x []*millrace.Tensor) *millrace.Tensor { return chain(x[0], s.ops, 0) },
-	}, nil
 }
 
 // chain64 computes the first step in float64.
-func (s chainSuite) chain64(x float64) float64 {
-	for i := range s.ops {
+func chain64(x float64, ops int) float64 {
+	for i := range ops {
 		if s := chainScalar(i, 0); i%2 == 0 {
 			x *= s
 		} else {
@@ -91,13 +84,12 @@ func setupChain() ([]cli.Flag, action) {
 	})
 	return flags, func(io streams, args []string) error {
 		if c.dtype.DType != millrace.Float32 {
-			return usageError("chain knows float32 only")
+			return usageError("chain runs float32 only")
 		}
 		c.shape = shape{n}
-		suite := chainSuite{ops}
 		if err := c.checkTiming(args); err != nil {
 			return err
 		}
-		return timeChain(c, suite, io)
+		return timeChain(c, ops, io)
 	}
 }

@@ -10,38 +10,28 @@ import (
 )
 
 // timeChain times whole steps: recording, running and reading the result.
-func timeChain(c *config, suite chainSuite, io streams) error {
+func timeChain(c *config, ops int, io streams) error {
 	devices, err := targets(c, io)
 	if err != nil {
 		return err
 	}
-	problems, err := c.problems(suite)
+	problems, err := c.problems(chainSuite(ops))
 	if err != nil {
 		return err
 	}
 	p := problems[c.variants[0]]
-	report := &Report{Machine: thisMachine(), Rows: []Row{}}
-	show := newProgress(io.err)
-	err = inTurn(c.budget, len(devices), func(i int, share time.Duration) error {
-		show.say("%s: chain of %d", devices[i], suite.ops)
-		rows, err := chainOn(c, suite, p, devices[i], share, show)
-		show.clear()
-		if err != nil {
-			return fmt.Errorf("%s: %w", devices[i], err)
-		}
-		report.Rows = append(report.Rows, rows...)
-		return nil
+	_, err = c.report(io, len(devices), func(i int, share time.Duration, show *progress) ([]Row, error) {
+		show.say("%s: chain of %d", devices[i], ops)
+		rows, err := chainOn(c, ops, p, devices[i], share, show)
+		return rows, on(devices[i], err)
 	})
-	if err != nil {
-		return err
-	}
-	return c.deliver(io, report)
+	return err
 }
 
 // batchTime is how long one sample should take. A single step is too short for the clock.
 const batchTime = 2 * time.Millisecond
 
-func chainOn(c *config, suite chainSuite, p *problem, device string, budget time.Duration, show *progress) ([]Row, error) {
+func chainOn(c *config, ops int, p *problem, device string, budget time.Duration, show *progress) ([]Row, error) {
 	start := time.Now()
 	var benches []*bench
 	var steppers []*stepper
@@ -56,13 +46,13 @@ func chainOn(c *config, suite chainSuite, p *problem, device string, budget time
 			return nil, err
 		}
 		benches = append(benches, b)
-		s, err := newStepper(c, suite, device, b, p)
+		s, err := newStepper(c, ops, device, b, p)
 		if err != nil {
 			return nil, err
 		}
 		steppers = append(steppers, s)
 	}
-	loops := goLoops(p.inputs[0].f32, suite.ops)
+	loops := goLoops(p.inputs[0].f32, ops)
 	contestants := []*contestant{loops}
 	for _, s := range steppers {
 		contestants = append(contestants, s.contestant)
@@ -70,13 +60,10 @@ func chainOn(c *config, suite chainSuite, p *problem, device string, budget time
 	if err := warm(c.warmup, start.Add(budget/3), contestants, benches, func(*contestant) {}); err != nil {
 		return nil, err
 	}
-	for _, s := range steppers {
-		s.counting = true
-	}
 	interleave(time.Now, budget-time.Since(start), c.runs, contestants, func(round int, k *contestant) {
 		show.part(round, c.runs, "%s: %s, run %d of %d", device, k.name, round+1, c.runs)
 	})
-	return chainRows(c, suite.ops, device, steppers, loops)
+	return chainRows(c, ops, device, steppers, loops)
 }
 
 func goLoops(x []float32, ops int) *contestant {
@@ -108,22 +95,19 @@ type stepper struct {
 	steps      int // per sample
 	step       int // counts all
 
-	counting bool
-	hot      counts
-	ran      int
-	record   []float64 // ns per op, one per sample
-	alloc64  []float64 // ns of one 64-byte allocation, same rounds
+	hot     counts
+	ran     int
+	record  []float64 // ns per op, one per sample
+	alloc64 []float64 // ns of one 64-byte allocation, same rounds
 }
 
-func newStepper(c *config, suite chainSuite, device string, b *bench, p *problem) (*stepper, error) {
+func newStepper(c *config, ops int, device string, b *bench, p *problem) (*stepper, error) {
 	xs, err := b.inputs(p)
 	if err != nil {
 		return nil, err
 	}
-	s := &stepper{bench: b, x: xs[0], ops: suite.ops, out: make([]float32, c.shape.len()), steps: 1, row: emptyRow()}
-	s.row.Suite, s.row.Device, s.row.Variant, s.row.Mode = suite.Name(), device, c.variants[0], b.mode
-	s.row.Shape, s.row.DType, s.row.Threads = c.shape, c.dtype.String(), c.threads
-	s.row.IOBytes = int64(p.bytes(c.dtype))
+	s := &stepper{bench: b, x: xs[0], ops: ops, out: make([]float32, c.shape.len()), steps: 1, row: c.newRow("chain", device, c.variants[0], b.mode)}
+	s.row.Shape, s.row.IOBytes = c.shape, int64(p.bytes(c.dtype))
 	start := time.Now()
 	if _, err := s.one(); err != nil {
 		return nil, err
@@ -168,7 +152,7 @@ func (s *stepper) sample() (time.Duration, error) {
 			s.steps *= 2
 			continue
 		}
-		if s.counting {
+		if s.contestant.counting {
 			after := s.bench.dev.Stats()
 			s.hot = s.hot.plus(countsOf(after), before)
 			s.row.PeakBytes = max(s.row.PeakBytes, after.Runtime.PeakBytes)
@@ -246,11 +230,7 @@ func chainRows(c *config, ops int, device string, steppers []*stepper, loops *co
 			return nil, err
 		}
 		r := &s.row
-		n := int64(max(s.ran, 1))
-		r.Kernels = float64(s.hot.launches) / float64(n)
-		r.BytesRead, r.BytesWritten = s.hot.read/n, s.hot.written/n
-		r.ExplorationsHot, r.CompilesHot, r.AllocsHot = s.hot.explorations, s.hot.compiles, s.hot.allocs
-		r.Tier = tierName(s.bench.dev.Name(), s.hot)
+		r.count(s.bench.dev.Name(), s.hot, int64(max(s.ran, 1)))
 		r.time(s.contestant, copies)
 		r.compare(s.contestant, plain)
 		r.Chain = &ChainFigures{

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
 	"golang.org/x/perf/benchmath"
@@ -26,7 +25,7 @@ func setupCompare() ([]cli.Flag, action) {
 	}
 	return flags, func(io streams, args []string) error {
 		if len(args) != 2 {
-			return usageError("want two files that -format json wrote, OLD and NEW, got %d", len(args))
+			return usageError("want two reports of -format json, OLD and NEW, got %d", len(args))
 		}
 		before, err := loadReport(args[0])
 		if err != nil {
@@ -57,24 +56,24 @@ func loadReport(file string) (*Report, error) {
 	}
 	r := new(Report)
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("%s is no report of -format json: %w", file, sniff.With(err, data, sniff.JSON))
+		return nil, fmt.Errorf("%s is not a report of -format json: %w", file, sniff.With(err, data, sniff.JSON))
 	}
 	seen := map[string]bool{}
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if seen[row.identity()] {
-			return nil, fmt.Errorf("%s: row %d is of %s, as one before it", file, i+1, row.identity())
+			return nil, fmt.Errorf("%s: row %d repeats %s", file, i+1, row.identity())
 		}
 		seen[row.identity()] = true
 		if row.Suite == "" {
-			return nil, fmt.Errorf("%s is no report of -format json: row %d has no suite", file, i+1)
+			return nil, fmt.Errorf("%s is not a report of -format json: row %d has no suite", file, i+1)
 		}
 		if row.Error == "" && len(row.SamplesMS) == 0 {
-			return nil, fmt.Errorf("%s: row %d (%s) has no samples_ms: it is of an older fusebench, or of a suite without", file, i+1, row.identity())
+			return nil, fmt.Errorf("%s: row %d (%s) has no samples_ms: an older fusebench wrote it, or its suite has none", file, i+1, row.identity())
 		}
 		for _, ms := range row.SamplesMS {
 			if !(ms > 0) || math.IsInf(float64(ms), 0) {
-				return nil, fmt.Errorf("%s: row %d (%s): %v ms is no time", file, i+1, row.identity(), ms)
+				return nil, fmt.Errorf("%s: row %d (%s): %v ms is not a time", file, i+1, row.identity(), ms)
 			}
 			row.seconds = append(row.seconds, float64(ms)/1e3)
 		}
@@ -181,20 +180,11 @@ func (c *comparison) write(w io.Writer, format string) {
 	if len(c.rows) > 1 {
 		table = append(table, []string{"geometric mean", "", "", "", "", fmt.Sprintf("%+.2f%%", (c.ratio-1)*100), "", ""})
 	}
-	lines := []string{"Old: " + c.before.String(), "New: " + c.after.String(), ""}
+	fmt.Fprintf(w, "Old: %s\nNew: %s\n\n", c.before, c.after)
 	if format == "markdown" {
-		lines = append(lines, markdownRow(heads), "|"+strings.Repeat(" --- |", len(heads)))
-		for _, cells := range table {
-			lines = append(lines, markdownRow(cells))
-		}
-		fmt.Fprintln(w, strings.Join(lines, "\n"))
+		fmt.Fprintln(w, strings.Join(markdownTable(heads, table), "\n"))
 	} else {
-		fmt.Fprintln(w, strings.Join(lines, "\n"))
-		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, cells := range append([][]string{heads}, table...) {
-			fmt.Fprintln(tw, strings.Join(cells, "\t"))
-		}
-		tw.Flush()
+		tabulate(w, 0, append([][]string{heads}, table...))
 	}
 	fmt.Fprintln(w)
 	for _, n := range c.notes {

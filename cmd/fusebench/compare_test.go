@@ -93,17 +93,17 @@ func TestCompareErrors(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{good}, exitUsage, "want two files"},
-		{[]string{good, good, good}, exitUsage, "want two files"},
+		{[]string{good}, exitUsage, "want two reports"},
+		{[]string{good, good, good}, exitUsage, "want two reports"},
 		{[]string{"-format", "svg", good, good}, exitUsage, "want one of markdown, table"},
 		{[]string{good, "/nonexistent/x.json"}, exitFailed, "no such file"},
 		{[]string{good, t.TempDir()}, exitFailed, "is a folder"},
-		{[]string{write("not json"), good}, exitFailed, "is no report"},
+		{[]string{write("not json"), good}, exitFailed, "is not a report"},
 		{[]string{write(`{"rows":[{"x":1}]}`), good}, exitFailed, "row 1 has no suite"},
 		{[]string{write(`{}`), good}, exitFailed, "has no rows"},
-		{[]string{good, write(`{"rows":[{"suite":"gelu","samples_ms":[1]},{"suite":"gelu","samples_ms":[2]}]}`)}, exitFailed, "as one before it"},
+		{[]string{good, write(`{"rows":[{"suite":"gelu","samples_ms":[1]},{"suite":"gelu","samples_ms":[2]}]}`)}, exitFailed, "repeats"},
 		{[]string{good, write(string(text))}, exitFailed, "has no samples_ms"},
-		{[]string{good, write(`{"rows":[{"suite":"gelu","samples_ms":[1,-2]}]}`)}, exitFailed, "-2 ms is no time"},
+		{[]string{good, write(`{"rows":[{"suite":"gelu","samples_ms":[1,-2]}]}`)}, exitFailed, "-2 ms is not a time"},
 	} {
 		code, out, errs := fusebench(append([]string{"compare"}, c.args...)...)
 		if code != c.code || !strings.Contains(errs, c.says) || out != "" {

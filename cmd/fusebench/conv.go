@@ -3,25 +3,12 @@ package main
 import "github.com/millrace-go/millrace"
 
 // convSuite convolves images into twice as many channels, followed by a bias and a ReLU.
-type convSuite struct{}
-
-func (convSuite) Name() string { return "conv" }
-func (convSuite) About() string {
-	return "2-D convolutions of 3×3 and 1×1, with bias and ReLU behind"
-}
-func (convSuite) Variants(shape) []string { return []string{"3x3", "1x1"} }
-func (convSuite) Shape() (def shape, sizes string) {
-	return shape{8, 64, 56, 56}, "batch,channels,height,width"
+var convSuite = &Suite{
+	name: "conv", about: "2-D convolutions of 3×3 and 1×1, with bias and ReLU behind", shape: shape{8, 64, 56, 56}, sizes: "batch,channels,height,width",
+	variants: always("3x3", "1x1"), modes: allModes, problem: convProblem,
 }
 
-func (q convSuite) Problem(variant string, s shape, as *arrays) (*problem, error) {
-	if err := oneOf(variant, q.Variants(s)); err != nil {
-		return nil, err
-	}
-	_, sizes := q.Shape()
-	if err := ranked(s, sizes); err != nil {
-		return nil, err
-	}
+func convProblem(variant string, s shape, as *arrays) (*problem, error) {
 	side, channels, outputs := int(variant[0]-'0'), s[1], 2*s[1]
 	out := shape{s[0], outputs, s[2], s[3]}
 	if err := fitsMemory(out, shape{outputs, channels, side, side}); err != nil {

@@ -50,7 +50,7 @@ func native() (state, what string) {
 	case machine.LevelError() != nil:
 		return "unknown", machine.LevelError().Error()
 	case level == machine.None:
-		return "missing", "none for this system and processor, or MILLRACE_LEVEL forbids it (arm64: does not ask for neon)"
+		return "missing", "none: this system and processor have none, or MILLRACE_LEVEL forbids it (on arm64 it must be neon)"
 	}
 	return "present", "made in the process, for " + level.String()
 }
@@ -68,7 +68,7 @@ func compiler() (state, what string) {
 			return "present", path
 		}
 	}
-	return "missing", "what has no machine code is interpreted; install gcc or clang (Debian: apt install gcc libc6-dev)"
+	return "missing", "kernels without machine code are interpreted; install gcc or clang to compile them (Debian: apt install gcc libc6-dev)"
 }
 
 // cgo says how this program was built.
@@ -82,5 +82,5 @@ func cgo() (state, what string) {
 			return "on", "built with cgo"
 		}
 	}
-	return "off", "built without cgo: no C, no WebGPU, no OpenGL; build with CGO_ENABLED=1 and a C compiler"
+	return "off", "built without cgo, so C, WebGPU and OpenGL are missing; build with CGO_ENABLED=1 and a C compiler"
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/lint"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache" // leaves the user's cache alone
 )
 
 // root is the root of the repository, relative to this folder.
@@ -115,8 +116,7 @@ func flagNamed(c *cli.Command, name string) cli.Flag {
 func wrongValue(c *cli.Command, flag, value string) (bad []string) {
 	known := map[string][]string{"modes": {fused, unfused, tuned}, "format": formats(), "how": hows, "tier": {"0", "1", "auto"}}[flag]
 	if s, err := suiteNamed(suites, []string{c.Name}); err == nil && flag == "variants" {
-		def, _ := s.Shape()
-		known = s.Variants(def)
+		known = s.variants(s.shape)
 	}
 	switch {
 	case c.Name == "train" && flag == "variants":
@@ -145,7 +145,7 @@ func wrongDevice(text string) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	if name := o.Device; !slices.Contains([]string{"cpu", "webgpu", "opengl", "null"}, name) {
+	if name := o.Device; !slices.Contains([]string{"cpu", "webgpu", "opengl", "vulkan", "null"}, name) {
 		return []string{"device " + name}
 	}
 	return nil
@@ -154,21 +154,21 @@ func wrongDevice(text string) []string {
 func TestMisused(t *testing.T) {
 	for line, want := range map[string]string{
 		"gelu -device cpu -variants custom,erf -modes fused": "",
-		"gelu --runs=3":           "",
-		"gelo":                    "command gelo",
-		"gelu -rums 3":            "flag -rums",
-		"roof -threads 2":         "command roof",
-		"gelu -variants custard":  "-variants custard",
-		"gelu -device gpu":        "device gpu",
-		"gelu -device cpu:tear=0": "no such key",
-		"gelu -modes fussed":      "-modes fussed",
-		"gelu -format xls":        "-format xls",
-		"plans gen -o DIR [-pkg NAME] [-cgo=false] BUNDLE": "",
-		"plans gem -o DIR":  "command gem",
-		"SUITE -device cpu": "",
-		"explain attention": "",
-		"explain attentive": "suite attentive",
-		"train -how bount":  "-how bount",
+		"gelu --runs=3":                       "",
+		"gelo":                                "command gelo",
+		"gelu -rums 3":                        "flag -rums",
+		"roof -threads 2":                     "command roof",
+		"gelu -variants custard":              "-variants custard",
+		"gelu -device gpu":                    "device gpu",
+		"gelu -device cpu:tear=0":             "unknown key",
+		"gelu -modes fussed":                  "-modes fussed",
+		"gelu -format xls":                    "-format xls",
+		"plans gen -o DIR [-pkg=NAME] BUNDLE": "",
+		"plans gem -o DIR":                    "command gem",
+		"SUITE -device cpu":                   "",
+		"explain attention":                   "",
+		"explain attentive":                   "suite attentive",
+		"train -how bount":                    "-how bount",
 		"start -device \"cpu:compile=c,tier=1 cpu:compile=off\"": "",
 	} {
 		c := lint.Snippet{Text: "fusebench " + line}.Commands()

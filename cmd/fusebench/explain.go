@@ -45,16 +45,16 @@ func setupExplain() ([]cli.Flag, action) {
 }
 
 // explained are all suites, chain and serve.
-var explained = append(suites[:len(suites):len(suites)], chainSuite{ops: 20}, serveSuite{})
+var explained = append(suites[:len(suites):len(suites)], chainSuite(20), serveSuite)
 
-func explain(w *bytes.Buffer, c *config, s Suite, problems map[string]*problem, device, mode string) error {
+func explain(w *bytes.Buffer, c *config, s *Suite, problems map[string]*problem, device, mode string) error {
 	b, err := openBench(c, device, mode)
 	if err != nil {
 		return err
 	}
 	for _, v := range c.variants {
 		p := problems[v]
-		fmt.Fprintf(w, "# %s %s, %s, %s, shape %s, %s\n\n", s.Name(), v, device, mode, shapeText(p.shape), c.dtype.String())
+		fmt.Fprintf(w, "# %s %s, %s, %s, shape %s, %s\n\n", s.name, v, device, mode, shapeText(p.shape), c.dtype.String())
 		xs, err := b.inputs(p)
 		if err != nil {
 			return errors.Join(err, b.close())

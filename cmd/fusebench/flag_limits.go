@@ -43,7 +43,7 @@ func lasting(zero bool) func(time.Duration) error {
 	return func(d time.Duration) error {
 		switch {
 		case d < 0:
-			return errors.New("a time is not negative")
+			return errors.New("want a time of 0 or more")
 		case d == 0 && !zero:
 			return errors.New("want more than 0")
 		}

@@ -46,13 +46,13 @@ const (
 // targetFlags say which devices run the suite, and how.
 func (c *config) targetFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.GenericFlag{Name: "device", Value: &c.devices, Usage: "`devices` such as cpu,webgpu (default: every one present)"},
+		&cli.GenericFlag{Name: "device", Value: &c.devices, Usage: "`devices` to use, such as cpu,webgpu (default: all that are present)"},
 		&cli.GenericFlag{Name: "dtype", Value: &c.dtype, Usage: "`type` of the elements: float32 or float64"},
 		&cli.GenericFlag{Name: "modes", Value: &c.modes, Usage: "`modes` to run: some of fused, unfused, tuned"},
 		&cli.IntFlag{Name: "threads", Destination: &c.threads, Config: decimal, Validator: from(1, maxThreads), DefaultText: "as GOMAXPROCS", Usage: "worker `threads` of the CPU device"},
-		&cli.StringFlag{Name: "tier", Value: "auto", Destination: &c.tier, Validator: wordOf("0", "1", "auto"), Usage: "CPU `tier`: 0 interpreted, 1 compiled, auto compiled once ready"},
-		&cli.StringFlag{Name: "cache", Value: "off", Destination: &c.cache, Validator: folder, Usage: "`directory` of a cache to use, so that a second run finds plans and kernels made"},
-		&cli.StringFlag{Name: "plans", Destination: &c.plans, Validator: readable, Usage: "bundle to use, a `file` that fusebench plans export wrote"},
+		&cli.StringFlag{Name: "tier", Value: "auto", Destination: &c.tier, Validator: wordOf("0", "1", "auto"), Usage: "`tier` of the CPU device: 0 interprets, 1 compiles, auto interprets until code is ready"},
+		&cli.StringFlag{Name: "cache", Value: "off", Destination: &c.cache, Validator: folder, Usage: "`directory` of a cache, in which a second run finds plans and kernels"},
+		&cli.StringFlag{Name: "plans", Destination: &c.plans, Validator: readable, Usage: "bundle to use: a `file` that fusebench plans export wrote"},
 		outFlag(&c.out),
 	}
 }
@@ -62,13 +62,13 @@ func outFlag(out *string) cli.Flag {
 }
 
 // suiteFlags say what is computed.
-func (c *config) suiteFlags(s Suite) []cli.Flag {
+func (c *config) suiteFlags(s *Suite) []cli.Flag {
 	var flags []cli.Flag
-	if def, sizes := s.Shape(); len(def) > 0 {
-		c.shape = def
-		flags = append(flags, &cli.GenericFlag{Name: "shape", Value: &c.shape, Usage: "`sizes` " + sizes})
+	if len(s.shape) > 0 {
+		c.shape = s.shape
+		flags = append(flags, &cli.GenericFlag{Name: "shape", Value: &c.shape, Usage: "`sizes` " + s.sizes})
 	}
-	return append(flags, &cli.GenericFlag{Name: "variants", Value: &c.variants, Usage: "`variants` (default: " + strings.Join(s.Variants(c.shape), ",") + ")"})
+	return append(flags, &cli.GenericFlag{Name: "variants", Value: &c.variants, Usage: "`variants` (default: " + strings.Join(s.variants(c.shape), ",") + ")"})
 }
 
 // timingFlags say how it is timed and reported.
@@ -76,10 +76,10 @@ func (c *config) timingFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "runs", Value: 15, Destination: &c.runs, Config: decimal, Validator: from(1, maxRuns), Usage: "timed `runs` of each variant"},
 		&cli.IntFlag{Name: "warmup", Value: 3, Destination: &c.warmup, Config: decimal, Validator: from(0, maxRuns), Usage: "`runs` before the timed ones"},
-		&cli.DurationFlag{Name: "budget", Value: 60 * time.Second, Destination: &c.budget, Validator: lasting(true), Usage: "about how long to measure altogether, a `time`: fewer runs rather than longer"},
+		&cli.DurationFlag{Name: "budget", Value: 60 * time.Second, Destination: &c.budget, Validator: lasting(true), Usage: "about the `time` to measure altogether: the number of runs is reduced to fit"},
 		&cli.StringFlag{Name: "format", Value: "table", Destination: &c.format, Validator: wordOf(formats()...), Usage: "`format` of the result: " + strings.Join(formats(), ", ")},
-		&cli.StringFlag{Name: "picture", Destination: &c.picture, Validator: pictured, Usage: "also draw the result: a page or picture, a `file` that ends in .html or .svg"},
-		&cli.StringFlag{Name: "note", Destination: &c.note, Usage: "what the report says of how it was measured, a `text`"},
+		&cli.StringFlag{Name: "picture", Destination: &c.picture, Validator: pictured, Usage: "also draw the result into this `file`: a page (.html) or a picture (.svg)"},
+		&cli.StringFlag{Name: "note", Destination: &c.note, Usage: "`text` in the report about how it was measured"},
 	}
 }
 
@@ -191,7 +191,7 @@ func (s *shape) Set(text string) error {
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q is no size: want whole numbers from 1, with commas between them", part)
+			return fmt.Errorf("%q is not a size: want whole numbers from 1, with commas between them", part)
 		}
 		if total > maxElements/n {
 			return fmt.Errorf("more than %d elements", maxElements)

@@ -8,17 +8,12 @@ import (
 
 // geluSuite is the benchmark of the article that introduced Burn's fusion: three GELUs that a
 // fusing engine should run equally fast.
-type geluSuite struct{}
+var geluSuite = &Suite{
+	name: "gelu", about: "three GELUs, fused and unfused", shape: shape{32, 512, 2048}, sizes: "of the tensor",
+	variants: always("reference", "erf", "custom"), modes: bothModes, problem: geluProblem,
+}
 
-func (geluSuite) Name() string               { return "gelu" }
-func (geluSuite) About() string              { return "three GELUs, fused and unfused" }
-func (geluSuite) Variants(shape) []string    { return []string{"reference", "erf", "custom"} }
-func (geluSuite) Shape() (_ shape, _ string) { return shape{32, 512, 2048}, "of the tensor" }
-
-func (g geluSuite) Problem(variant string, s shape, as *arrays) (*problem, error) {
-	if err := oneOf(variant, g.Variants(s)); err != nil {
-		return nil, err
-	}
+func geluProblem(variant string, s shape, as *arrays) (*problem, error) {
 	f := map[string]func(x *millrace.Tensor) *millrace.Tensor{
 		"reference": (*millrace.Tensor).Gelu,
 		"erf":       func(x *millrace.Tensor) *millrace.Tensor { return geluWith((*millrace.Tensor).Erf, x) },

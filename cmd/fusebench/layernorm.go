@@ -8,21 +8,14 @@ import (
 )
 
 // layerNormSuite is layer normalisation with a weight and a bias. Its variance takes two passes.
-type layerNormSuite struct{}
-
-func (layerNormSuite) Name() string            { return "layernorm" }
-func (layerNormSuite) About() string           { return "layer normalisation along the last and a middle axis" }
-func (layerNormSuite) Variants(shape) []string { return []string{"last", "middle"} }
-func (layerNormSuite) Shape() (def shape, sizes string) {
-	return shape{32, 512, 2048}, "of the tensor"
+var layerNormSuite = &Suite{
+	name: "layernorm", about: "layer normalisation along the last and a middle axis", shape: shape{32, 512, 2048}, sizes: "of the tensor",
+	variants: always("last", "middle"), modes: bothModes, problem: layerNormProblem,
 }
 
 const layerNormEps = 1e-5
 
-func (q layerNormSuite) Problem(variant string, s shape, as *arrays) (*problem, error) {
-	if err := oneOf(variant, q.Variants(s)); err != nil {
-		return nil, err
-	}
+func layerNormProblem(variant string, s shape, as *arrays) (*problem, error) {
 	axis := rowAxis(variant, s)
 	params := shape{s[axis]}
 	for range s[axis+1:] {

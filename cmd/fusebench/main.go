@@ -27,6 +27,8 @@
 // Flags have one dash or two. fusebench completion bash (or zsh, fish, pwsh) prints
 // what a shell needs to complete them. Nothing but the result goes to standard
 // output.
+//
+// Of the source, read main.go first.
 package main
 
 import (
@@ -70,27 +72,27 @@ func newCommand(io streams) *cli.Command {
 	}
 	var commands []*cli.Command
 	for _, s := range suites {
-		commands = append(commands, leaf(s.Name(), "", "time "+s.About(), setupSuite(s)))
+		commands = append(commands, leaf(s.name, "", "time "+s.about, setupSuite(s)))
 	}
 	root := group("fusebench", "time millrace: the same program fused and unfused, on every device, against a plain copy", slices.Concat(commands, []*cli.Command{
 		leaf("chain", "", "time a chain of operations on a small tensor", setupChain),
-		leaf("serve", "", "time "+serveSuite{}.About(), setupServe),
+		leaf("serve", "", "time "+serveSuite.about, setupServe),
 		leaf("train", "", "time training steps: loss, gradients, update", setupTrain),
 		leaf("tiny", "", "time graphs of a few scalars, forward and backward, against plain Go", setupTiny),
-		leaf("start", "", "time the first result of new processes, with empty and warm caches", setupStart),
+		leaf("start", "", "time the first result of new processes, with an empty and a warm cache", setupStart),
 		leaf("peaks", "", "time the machine's peaks: multiply and add, copy, read", setupPeaks),
 		renamed("roof", "peaks"),
-		leaf("compare", "OLD NEW", "compare two reports in JSON: what became faster or slower, and what may be chance", setupCompare),
-		leaf("tables", "PAGE...", "write tables and pictures of documents from the reports that they name", setupTables),
-		leaf("devices", "", "list devices: what is present, and how to get what is missing", setupDevices),
-		leaf("explain", strings.Join(suiteNames(explained), "|"), "show segment, kernels, reasons and generated source", setupExplain),
+		leaf("compare", "OLD NEW", "compare two reports in JSON and show which rows became faster or slower, beyond chance", setupCompare),
+		leaf("tables", "PAGE...", "write the tables and pictures of documents from the reports that the documents name", setupTables),
+		leaf("devices", "", "list the devices that are present, and say how to get the others", setupDevices),
+		leaf("explain", strings.Join(suiteNames(explained), "|"), "show the segment, its kernels, the reasons and the generated source", setupExplain),
 		group("plans", "list, show, ship and prune the plans of a cache or a bundle", []*cli.Command{
 			leaf("list", "[DIR|BUNDLE]", "list the entries of a cache or a bundle", setupPlansList),
-			leaf("show", "NAME...", "show entries whole: what they were made for, segments and plans", setupPlansShow),
+			leaf("show", "NAME...", "show entries in full: their device, segment and plan", setupPlansShow),
 			leaf("export", "[DIR]", "make a bundle of a cache, to ship with a program", setupPlansExport),
-			leaf("gen", "BUNDLE", "write a Go package that holds a bundle and the CPU's kernels", setupPlansGen),
-			leaf("verify", "DIR|BUNDLE...", "check every entry, and whether this version can use it", setupPlansVerify),
-			leaf("prune", "[DIR]", "remove from a cache what is damaged, of another version, or old", setupPlansPrune),
+			leaf("gen", "BUNDLE", "write a Go package that holds a bundle", setupPlansGen),
+			leaf("verify", "DIR|BUNDLE...", "check every entry, and report whether this version can use it", setupPlansVerify),
+			leaf("prune", "[DIR]", "remove entries from a cache that are damaged, old or of another version", setupPlansPrune),
 		}),
 	}))
 	root.Version = hostinfo.Version() + ", " + goruntime.Version() + " " + goruntime.GOOS + "/" + goruntime.GOARCH
@@ -102,12 +104,11 @@ func described() string {
 	b := new(strings.Builder)
 	fmt.Fprintln(b, "Each suite runs these variants unless -variants names others:")
 	for _, s := range suites {
-		def, _ := s.Shape()
-		fmt.Fprintf(b, "\n%-10s %s", s.Name(), strings.Join(s.Variants(def), ", "))
+		fmt.Fprintf(b, "\n%-10s %s", s.name, strings.Join(s.variants(s.shape), ", "))
 	}
 	fmt.Fprintf(b, "\n%-10s %s", "train", strings.Join(lessonNames, ", "))
 	fmt.Fprintf(b, "\n%-10s %s", "tiny", strings.Join(tinyVariants, ", "))
-	fmt.Fprint(b, "\n\nfusebench completion bash (or zsh, fish, pwsh) prints what a shell needs to complete them.")
+	fmt.Fprint(b, "\n\nfusebench completion bash (or zsh, fish, pwsh) prints a script by which a shell completes them.")
 	return b.String()
 }
 
@@ -116,7 +117,7 @@ func renamed(old, now string) *cli.Command {
 	return &cli.Command{
 		Name: old, Hidden: true, SkipFlagParsing: true,
 		Action: func(_ context.Context, c *cli.Command) error {
-			return named(c.Root(), usageError("no command %q: it is called %s now", old, now))
+			return named(c.Root(), usageError("unknown command %q: its name is now %s", old, now))
 		},
 	}
 }

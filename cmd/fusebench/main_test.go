@@ -25,13 +25,13 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		{nil, "fusebench: usage: no command: want one of gelu, softmax"},
 		{[]string{"nonsense"}, `no command "nonsense": want one of gelu, softmax`},
-		{[]string{"roof", "-threads", "2"}, `fusebench: usage: no command "roof": it is called peaks now`},
+		{[]string{"roof", "-threads", "2"}, `fusebench: usage: unknown command "roof": its name is now peaks`},
 		{[]string{"plans"}, "fusebench plans: usage: no command: want one of list, show"},
 		{[]string{"gelu", "-runs"}, "flag needs an argument: -runs"},
 		{[]string{"gelu", "-nonsense"}, "-nonsense"},
 		{[]string{"gelu", "stray"}, `unexpected "stray"`},
-		{[]string{"gelu", "-shape", "0,4"}, "is no size"},
-		{[]string{"gelu", "-shape", "a"}, "is no size"},
+		{[]string{"gelu", "-shape", "0,4"}, "is not a size"},
+		{[]string{"gelu", "-shape", "a"}, "is not a size"},
 		{[]string{"gelu", "-shape", "65536,65536"}, "more than"},
 		{[]string{"gelu", "-dtype", "int32"}, "want float32 or float64"},
 		{[]string{"gelu", "-variants", "reference,other"}, `-variants "other"`},
@@ -67,7 +67,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"start", "-format", "csv"}, "want one of json, table"},
 		{[]string{"start", "-device", "cpu:x=1"}, "-device cpu:x=1"},
 		{[]string{"start", "stray"}, `unexpected "stray"`},
-		{[]string{"serve", "-goroutines", "2,4"}, "1 is what the others are compared with"},
+		{[]string{"serve", "-goroutines", "2,4"}, "1 is missing, with which the others are compared"},
 		{[]string{"serve", "-goroutines", "1,x"}, `-goroutines "x"`},
 		{[]string{"serve", "-cancel", "1"}, `"1" for flag -cancel`},
 		{[]string{"serve", "-slice", "0s"}, `"0s" for flag -slice`},
@@ -124,7 +124,7 @@ func TestDevices(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d, %q", code, errs)
 	}
-	for _, want := range []string{"cpu", "webgpu", "machine code", "C compiler", "cgo"} {
+	for _, want := range []string{"cpu", "vulkan", "webgpu", "machine code", "C compiler", "cgo"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no word about %s in\n%s", want, out)
 		}

@@ -10,18 +10,12 @@ import (
 
 // matmulSuite multiplies matrices, alone or followed by a bias and a GELU. A variant is a size,
 // 256 or 64x128x32 (rows, summed, columns), and +gelu.
-type matmulSuite struct{}
-
-func (matmulSuite) Name() string  { return "matmul" }
-func (matmulSuite) About() string { return "matmul, alone and followed by bias and GELU" }
-func (matmulSuite) Shape() (def shape, sizes string) {
-	return nil, ""
-}
-func (matmulSuite) Variants(shape) []string {
-	return []string{"256", "1024", "2048", "256+gelu", "1024+gelu", "2048+gelu"}
+var matmulSuite = &Suite{
+	name: "matmul", about: "matmul, alone and followed by bias and GELU",
+	variants: always("256", "1024", "2048", "256+gelu", "1024+gelu", "2048+gelu"), free: true, modes: allModes, problem: matmulProblem,
 }
 
-func (matmulSuite) Problem(variant string, _ shape, as *arrays) (*problem, error) {
+func matmulProblem(variant string, _ shape, as *arrays) (*problem, error) {
 	size, epilogue, behind := strings.Cut(variant, "+")
 	m, k, n, ok := matmulSize(size)
 	if !ok || behind && epilogue != "gelu" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/millrace-go/millrace/internal/paired"
@@ -23,7 +24,8 @@ type contestant struct {
 	users []*contestant
 	// costly contestants need much of the budget for a single run. They are warmed up by their
 	// first run only, and one timed run is enough.
-	costly bool
+	costly   bool
+	counting bool // the warm-up is over
 
 	rounds []int     // rounds it ran in
 	times  []float64 // seconds, one per round it ran in
@@ -39,6 +41,9 @@ type contestant struct {
 // progress, if not nil, is called before each run.
 func interleave(now func() time.Time, budget time.Duration, runs int, cs []*contestant, progress func(round int, c *contestant)) {
 	start := now()
+	for _, c := range cs {
+		c.counting = true
+	}
 	for round := range runs {
 		for active(cs) && !fits(budget-now().Sub(start), cs) {
 			if !dropCostliest(cs) {
@@ -70,12 +75,7 @@ func interleave(now func() time.Time, budget time.Duration, runs int, cs []*cont
 
 // active reports whether any contestant besides base ones still runs.
 func active(cs []*contestant) bool {
-	for _, c := range cs {
-		if !c.out && !c.base {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(cs, func(c *contestant) bool { return !c.out && !c.base })
 }
 
 // retire retires base contestants whose users have all retired.

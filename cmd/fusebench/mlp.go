@@ -7,25 +7,12 @@ import (
 
 // mlpSuite is the two layers of a transformer's block, x·W1+b1 → GELU → ·W2+b2; its two products
 // alone; and a deeper network, which shows how much memory it needs.
-type mlpSuite struct{}
-
-func (mlpSuite) Name() string { return "mlp" }
-func (mlpSuite) About() string {
-	return "two layers with GELU between, its matmuls alone, and four layers"
-}
-func (mlpSuite) Variants(shape) []string { return []string{"mlp", "matmuls", "4-layer"} }
-func (mlpSuite) Shape() (def shape, sizes string) {
-	return shape{512, 1024, 4096}, "rows,features,hidden"
+var mlpSuite = &Suite{
+	name: "mlp", about: "two layers with GELU between, its matmuls alone, and four layers", shape: shape{512, 1024, 4096}, sizes: "rows,features,hidden",
+	variants: always("mlp", "matmuls", "4-layer"), modes: allModes, problem: mlpProblem,
 }
 
-func (q mlpSuite) Problem(variant string, s shape, as *arrays) (*problem, error) {
-	if err := oneOf(variant, q.Variants(s)); err != nil {
-		return nil, err
-	}
-	_, sizes := q.Shape()
-	if err := ranked(s, sizes); err != nil {
-		return nil, err
-	}
+func mlpProblem(variant string, s shape, as *arrays) (*problem, error) {
 	rows, width, hidden := s[0], s[1], s[2]
 	if err := fitsMemory(shape{rows, width}, shape{rows, hidden}, shape{width, hidden}, shape{width, width}); err != nil {
 		return nil, err

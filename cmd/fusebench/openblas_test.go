@@ -12,7 +12,7 @@ import (
 func TestOpenBLAS(t *testing.T) {
 	for _, dt := range []millrace.DType{millrace.Float32, millrace.Float64} {
 		as := arraysOf(dt)
-		p, err := matmulSuite{}.Problem("5x7x3", nil, as)
+		p, err := matmulSuite.of("5x7x3", nil, as)
 		if err != nil {
 			t.Fatal(err)
 		}

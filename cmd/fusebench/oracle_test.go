@@ -70,7 +70,7 @@ func TestFurthest(t *testing.T) {
 // TestConvOracle compares with the definition, element by element.
 func TestConvOracle(t *testing.T) {
 	as := arraysOf(millrace.Float64)
-	p, err := convSuite{}.Problem("3x3", shape{2, 3, 5, 6}, as)
+	p, err := convSuite.of("3x3", shape{2, 3, 5, 6}, as)
 	if err != nil {
 		t.Fatal(err)
 	}

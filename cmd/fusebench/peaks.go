@@ -9,7 +9,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/paired"
-	"github.com/millrace-go/millrace/internal/roof"
+	"github.com/millrace-go/millrace/internal/roofline"
 )
 
 // peakTime is how long a thread multiplies and adds per measurement.
@@ -33,7 +33,7 @@ func setupPeaks() ([]cli.Flag, action) {
 
 // timePeaks measures the most that one core can do, and that all can do together.
 func timePeaks(c *config, io streams) error {
-	r, err := roof.New()
+	r, err := roofline.New()
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func perGiga(ops float64, took time.Duration) time.Duration {
 // peakBases are base contestants that only do what a core does best. They are nil if there is no
 // machine code for the processor.
 type peakBases struct {
-	r      *roof.Roof
+	r      *roofline.Roof
 	flops  *contestant // seconds for 1e9 operations
 	copies map[int][]*contestant
 	reads  map[int]*contestant
@@ -114,7 +114,7 @@ type peakBases struct {
 
 // newPeakBases returns nil on processors without machine code.
 func newPeakBases() *peakBases {
-	r, err := roof.New()
+	r, err := roofline.New()
 	if err != nil {
 		return nil
 	}

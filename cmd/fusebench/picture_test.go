@@ -87,8 +87,7 @@ func TestSVG(t *testing.T) {
 func TestHelpNames(t *testing.T) {
 	_, out, _ := fusebench("help")
 	for _, s := range suites {
-		def, _ := s.Shape()
-		for _, want := range append(s.Variants(def), s.Name()) {
+		for _, want := range append(s.variants(s.shape), s.name) {
 			if !strings.Contains(out, want) {
 				t.Errorf("help does not name %q", want)
 			}

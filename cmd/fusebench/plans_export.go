@@ -13,7 +13,7 @@ import (
 
 // driver checks the name of a driver, whether this build has it or not.
 func driver(name string) error {
-	return wordOf(slices.Compact(slices.Sorted(slices.Values(append(millrace.Drivers(), "cpu", "opengl", "webgpu"))))...)(name)
+	return wordOf(slices.Compact(slices.Sorted(slices.Values(append(millrace.Drivers(), "cpu", "opengl", "vulkan", "webgpu"))))...)(name)
 }
 
 func setupPlansExport() ([]cli.Flag, action) {
@@ -21,8 +21,8 @@ func setupPlansExport() ([]cli.Flag, action) {
 	var since time.Duration
 	var out string
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: "device", Destination: &f.Device, Validator: driver, Usage: "`driver` that entries are for, such as cpu (default: all)"},
-		&cli.DurationFlag{Name: "since", Destination: &since, Validator: lasting(true), DefaultText: "all", Usage: "only what was used in this `time` up to now, such as 24h"},
+		&cli.StringFlag{Name: "device", Destination: &f.Device, Validator: driver, Usage: "`driver` whose entries to export, such as cpu (default: all)"},
+		&cli.DurationFlag{Name: "since", Destination: &since, Validator: lasting(true), DefaultText: "all", Usage: "only entries used within this `time` before now, such as 24h"},
 		&cli.StringFlag{Name: "o", Destination: &out, Validator: writable, Usage: "`file` to write"},
 	}
 	return flags, func(io streams, args []string) error {

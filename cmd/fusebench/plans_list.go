@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -123,23 +122,17 @@ func orDash(n int) string {
 }
 
 func planTable(w io.Writer, rows []planRow) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(cell func(i int) string) {
-		for i := range planColumns {
-			if i > 0 {
-				fmt.Fprint(tw, "\t")
-			}
-			fmt.Fprint(tw, strings.ReplaceAll(cell(i), "\n", "; "))
+	lines, bytes := make([][]string, 1+len(rows)), int64(0)
+	for _, c := range planColumns {
+		lines[0] = append(lines[0], c.head)
+		for i := range rows {
+			lines[1+i] = append(lines[1+i], strings.ReplaceAll(c.cell(&rows[i]), "\n", "; "))
 		}
-		fmt.Fprintln(tw)
 	}
-	line(func(i int) string { return planColumns[i].head })
-	bytes := int64(0)
-	for k := range rows {
-		line(func(i int) string { return planColumns[i].cell(&rows[k]) })
-		bytes += rows[k].Bytes
+	for i := range rows {
+		bytes += rows[i].Bytes
 	}
-	if err := tw.Flush(); err != nil {
+	if err := tabulate(w, 0, lines); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%d entries, %d bytes\n", len(rows), bytes)

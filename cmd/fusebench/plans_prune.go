@@ -16,8 +16,8 @@ func setupPlansPrune() ([]cli.Flag, action) {
 	var dry bool
 	flags := []cli.Flag{
 		kindsFlag(&kinds), formatFlag(&format),
-		&cli.DurationFlag{Name: "older", Destination: &older, Validator: lasting(true), HideDefault: true, Usage: "remove also what was not used for this `time`, such as 720h"},
-		&cli.BoolFlag{Name: "n", Destination: &dry, Usage: "remove nothing, list only what would be removed"},
+		&cli.DurationFlag{Name: "older", Destination: &older, Validator: lasting(true), HideDefault: true, Usage: "also remove entries that were not used for this `time`, such as 720h"},
+		&cli.BoolFlag{Name: "n", Destination: &dry, Usage: "remove nothing, only list the entries to remove"},
 	}
 	return flags, func(io streams, args []string) error {
 		dir, err := planPath(args)

@@ -7,6 +7,7 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/glsl"
 	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/codegen/spirv"
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
@@ -20,7 +21,7 @@ func TestPlansShaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := shader.Dense(k, 4)
-	for device, d := range map[string]*shader.Dialect{"webgpu": wgsl.Dialect, "opengl": glsl.Dialect} {
+	for device, d := range map[string]*shader.Dialect{"webgpu": wgsl.Dialect, "opengl": glsl.Dialect, "vulkan": spirv.Dialect} {
 		plansShaders(t, device, d, k, &v)
 	}
 }
@@ -39,11 +40,11 @@ func plansShaders(t *testing.T, device string, d *shader.Dialect, k *codegen.Ker
 	for _, c := range []struct{ key, text, state, why string }{
 		{scope + key, source, stateOK, ""},
 		{scope + key, source + "// \n", stateDamaged, "the text is not that of its kernel and variant"},
-		{strings.Replace(scope, d.Printer(), d.Name+" 0", 1) + key, source, stateForeign, "printed by another version"},
-		{strings.Replace(scope, d.Printer(), "hlsl 1", 1) + key, source, stateForeign, "a language that this version does not know"},
+		{strings.Replace(scope, d.Printer(), d.Name+" 0", 1) + key, source, stateForeign, "another version printed it"},
+		{strings.Replace(scope, d.Printer(), "hlsl 1", 1) + key, source, stateForeign, "its language is unknown to this version"},
 		{scope + sort.NoteKey(), sorts, stateOK, ""},
 		{scope + sort.NoteKey(), source, stateDamaged, "the text is not that"},
-		{scope + "more\n" + key, source, stateDamaged, "no key of a shader"},
+		{scope + "more\n" + key, source, stateDamaged, "the key is not that of a shader"},
 	} {
 		dir := t.TempDir()
 		cacheWith(t, dir, runtime.KindShader, c.key, c.text)

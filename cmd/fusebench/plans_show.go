@@ -13,12 +13,12 @@ import (
 func setupPlansShow() ([]cli.Flag, action) {
 	var from, out string
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: "from", Destination: &from, Usage: "cache `directory` or bundle file (default: that of MILLRACE_CACHE, else the user's)"},
+		&cli.StringFlag{Name: "from", Destination: &from, Usage: "cache `directory` or bundle file (default: the one of MILLRACE_CACHE, else the user's cache)"},
 		outFlag(&out),
 	}
 	return flags, func(io streams, names []string) error {
 		if len(names) == 0 {
-			return usageError("no names: fusebench plans list has them")
+			return usageError("name entries, which fusebench plans list prints")
 		}
 		var at []string
 		if from != "" {

@@ -12,14 +12,15 @@ import (
 	"github.com/millrace-go/millrace/autotune"
 	"github.com/millrace-go/millrace/codegen/glsl"
 	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/codegen/spirv"
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/internal/sniff"
 	"github.com/millrace-go/millrace/plancache"
-	"github.com/millrace-go/millrace/plans"
+	"github.com/millrace-go/millrace/plancache/lookup"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/runtime/cpu"
-	"github.com/millrace-go/millrace/shelf"
 )
 
 // A remembered is one entry of a cache or a bundle, or a file that is no valid entry.
@@ -82,16 +83,16 @@ var foreigners = map[string]func(r *remembered) (why string){
 		d := r.dialect()
 		switch {
 		case d == nil:
-			return "in a language that this version does not know"
+			return "its language is unknown to this version"
 		case !strings.Contains(r.scope(), " fingerprint "+d.Printer()+" "):
-			return "printed by another version, this one is " + d.Printer()
+			return "another version printed it, this one is " + d.Printer()
 		}
 		return ""
 	},
 }
 
 // dialects are the languages in which shaders are kept.
-var dialects = []*shader.Dialect{wgsl.Dialect, glsl.Dialect}
+var dialects = []*shader.Dialect{wgsl.Dialect, glsl.Dialect, spirv.Dialect}
 
 // dialect returns a shader's dialect, which its scope names, or nil if it is none of dialects.
 func (r *remembered) dialect() *shader.Dialect {
@@ -109,7 +110,7 @@ func (r *remembered) judge() verdict {
 	if r.Err != nil {
 		return verdict{stateDamaged, r.Err.Error()}
 	}
-	if r.inBundle() && !shelf.Bundled(r.Kind) {
+	if r.inBundle() && !lookup.Bundled(r.Kind) {
 		return verdict{stateForeign, "bundles may not hold entries of its kind"}
 	}
 	if foreign := foreigners[r.Kind]; foreign != nil {
@@ -134,7 +135,7 @@ func (r *remembered) foreignPlans() string {
 	_, form := plancache.SplitKey(r.Key)
 	records, _ := r.records()
 	for i := range records {
-		if why := plans.Outdated(form, records[i].Segment); why != "" {
+		if why := planstore.Outdated(form, records[i].Segment); why != "" {
 			return why
 		}
 	}
@@ -222,7 +223,7 @@ func readBundle(file string) ([]remembered, error) {
 	}
 	b, err := plancache.ReadBundle(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no bundle: %w", file, err)
+		return nil, fmt.Errorf("%s is not a bundle: %w", file, err)
 	}
 	var all []remembered
 	for e, err := range b.All() {

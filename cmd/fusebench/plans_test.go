@@ -72,7 +72,7 @@ func TestPlansList(t *testing.T) {
 	if code != 0 || errs != "" || !strings.Contains(out, rows[0].Name) || !strings.Contains(out, rows[1].Name) {
 		t.Errorf("exit %d, %q\n%s", code, errs, out)
 	}
-	if !strings.Contains(out, "its length is not what its header says") || !strings.Contains(out, "3 entries") {
+	if !strings.Contains(out, "its length differs from the length in its header") || !strings.Contains(out, "3 entries") {
 		t.Errorf("not a word about the damaged file:\n%s", out)
 	}
 	if rows := listed(t, "-kinds", "object", dir); len(rows) != 0 {
@@ -127,15 +127,15 @@ func TestPlansUsage(t *testing.T) {
 		{"plans verify", exitUsage, "name cache directories or bundles"},
 		{"plans verify -format xml a", exitUsage, "json, table"},
 		{"plans verify /nowhere", exitFailed, "no cache in /nowhere"},
-		{"plans verify main.go", exitFailed, "main.go is no bundle"},
+		{"plans verify main.go", exitFailed, "main.go is not a bundle"},
 		{"plans verify -device abacus main.go", exitFailed, "abacus"},
 		{"plans prune -older -1h a", exitUsage, "-older"},
 		{"plans prune -format xml a", exitUsage, "json, table"},
 		{"plans prune", exitFailed, "MILLRACE_CACHE is off"},
 		{"plans prune /nowhere", exitFailed, "no cache in /nowhere"},
-		{"plans show", exitUsage, "no names"},
+		{"plans show", exitUsage, "name entries"},
 		{"gelu -plans /nowhere", exitUsage, "/nowhere"},
-		{"gelu -plans main.go", exitFailed, "main.go: bundle of"},
+		{"gelu -plans main.go", exitFailed, "main.go: a bundle of"},
 		{"plans show -from /nowhere x", exitFailed, "no cache in /nowhere"},
 	} {
 		code, out, errs := fusebench(strings.Fields(c.args)...)
@@ -269,7 +269,7 @@ func TestPlansVerify(t *testing.T) {
 		errs string
 	}{
 		{[]string{flipped}, "damaged", "1 of "},
-		{[]string{cut}, "", "is no bundle: its length"},
+		{[]string{cut}, "", "is not a bundle: its length"},
 		{[]string{code}, "bundles may not hold", "1 of 1 entries"},
 		{[]string{old}, "foreign: plans of version 0", "entries are damaged or of no use"},
 		{[]string{other}, "means something else in this version", "entries are damaged or of no use"},
@@ -328,7 +328,7 @@ func TestPlansPrune(t *testing.T) {
 	if n := len(prune("-n")); n != 3 || len(listed(t, dir)) != len(good)+3 {
 		t.Errorf("%d would be removed, %d are left", n, len(listed(t, dir)))
 	}
-	if removed := prune("-kinds", "tuning"); len(removed) != 1 || removed[0].State != "damaged" || !strings.Contains(removed[0].Why, "no tuning table") {
+	if removed := prune("-kinds", "tuning"); len(removed) != 1 || removed[0].State != "damaged" || !strings.Contains(removed[0].Why, "not a tuning table") {
 		t.Errorf("%+v", removed)
 	}
 	spoil()

@@ -5,9 +5,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/plancache"
-	"github.com/millrace-go/millrace/shelf"
+	"github.com/millrace-go/millrace/plancache/lookup"
 	"github.com/millrace-go/millrace/stream"
 )
 
@@ -18,7 +18,7 @@ func setupPlansVerify() ([]cli.Flag, action) {
 	var format, device string
 	flags := []cli.Flag{
 		formatFlag(&format),
-		&cli.StringFlag{Name: "device", Destination: &device, Usage: "`device` that must be able to use what is for its driver, such as webgpu"},
+		&cli.StringFlag{Name: "device", Destination: &device, Usage: "`device` that must be able to use the entries for its driver, such as webgpu"},
 	}
 	return flags, func(io streams, paths []string) error {
 		if len(paths) == 0 {
@@ -42,7 +42,7 @@ func setupPlansVerify() ([]cli.Flag, action) {
 			checked += len(all)
 			for i := range all {
 				row := all[i].row()
-				if row.State == stateOK && shelf.Bundled(row.Kind) {
+				if row.State == stateOK && lookup.Bundled(row.Kind) {
 					if why := unfit(row.Kind, all[i].scope()); why != "" {
 						row.State, row.Why = stateForeign, why
 					}

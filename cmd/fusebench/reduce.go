@@ -9,18 +9,13 @@ import (
 )
 
 // reduceSuite reduces the whole tensor, and each of its axes.
-type reduceSuite struct{}
-
-func (reduceSuite) Name() string { return "reduce" }
-func (reduceSuite) About() string {
-	return "sum, max and mean of a tensor and of each axis, against reading it"
-}
-func (reduceSuite) Shape() (def shape, sizes string) {
-	return shape{32, 512, 2048}, "of the tensor"
+var reduceSuite = &Suite{
+	name: "reduce", about: "sum, max and mean of a tensor and of each axis, against reading it", shape: shape{32, 512, 2048}, sizes: "of the tensor",
+	variants: reduceVariants, modes: bothModes, problem: reduceProblem,
 }
 
-// Variants are sum, max and mean of the whole tensor, and those of each axis: sum-0 and so on.
-func (reduceSuite) Variants(s shape) []string {
+// reduceVariants are sum, max and mean of the whole tensor, and those of each axis: sum-0 and so on.
+func reduceVariants(s shape) []string {
 	var names []string
 	for _, f := range []string{"sum", "max", "mean"} {
 		names = append(names, f)
@@ -31,10 +26,7 @@ func (reduceSuite) Variants(s shape) []string {
 	return names
 }
 
-func (q reduceSuite) Problem(variant string, s shape, as *arrays) (*problem, error) {
-	if err := oneOf(variant, q.Variants(s)); err != nil {
-		return nil, err
-	}
+func reduceProblem(variant string, s shape, as *arrays) (*problem, error) {
 	name, axisText, one := strings.Cut(variant, "-")
 	f := map[string]func(x *millrace.Tensor, axes ...int) *millrace.Tensor{
 		"sum": (*millrace.Tensor).Sum, "max": (*millrace.Tensor).Max, "mean": (*millrace.Tensor).Mean,

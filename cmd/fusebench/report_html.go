@@ -34,10 +34,6 @@ th, td { padding: .2em .7em; text-align: right; white-space: nowrap; border-bott
 // writeHTML writes the picture, the table and the notes as a page.
 func writeHTML(w io.Writer, r *Report) error {
 	l := layoutOf(r)
-	var heads []string
-	for _, c := range l.columns {
-		heads = append(heads, c.head)
-	}
 	var picture bytes.Buffer
 	if len(chartsOf(r)) > 0 { // peaks has none
 		if err := writeSVG(&picture, r); err != nil {
@@ -50,6 +46,6 @@ func writeHTML(w io.Writer, r *Report) error {
 	}
 	return page.Execute(w, map[string]any{
 		"Title": l.title, "Machine": r.Machine.String(), "Picture": template.HTML(svg), "Sentences": sentences(r),
-		"Heads": heads, "Rows": l.cells(r), "Notes": notes(r, l),
+		"Heads": l.heads(), "Rows": l.cells(r), "Notes": notes(r, l),
 	})
 }

@@ -3,21 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
 // writeMarkdown writes the table for documents.
 func writeMarkdown(w io.Writer, r *Report) error {
 	l := layoutOf(r)
-	var heads, rules []string
-	for _, c := range l.columns {
-		heads, rules = append(heads, c.head), append(rules, "---")
-	}
-	lines := []string{fmt.Sprintf("%s (%s)", l.title, r.Machine), "", markdownRow(heads), markdownRow(rules)}
-	for _, cells := range l.cells(r) {
-		lines = append(lines, markdownRow(cells))
-	}
-	lines = append(lines, "")
+	lines := []string{fmt.Sprintf("%s (%s)", l.title, r.Machine), ""}
+	lines = append(append(lines, markdownTable(l.heads(), l.cells(r))...), "")
 	for _, n := range notes(r, l) {
 		lines = append(lines, "- "+markdownText(n))
 	}
@@ -26,6 +20,15 @@ func writeMarkdown(w io.Writer, r *Report) error {
 	}
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
+}
+
+// markdownTable returns the lines of a table.
+func markdownTable(heads []string, table [][]string) []string {
+	lines := []string{markdownRow(heads), markdownRow(slices.Repeat([]string{"---"}, len(heads)))}
+	for _, cells := range table {
+		lines = append(lines, markdownRow(cells))
+	}
+	return lines
 }
 
 func markdownRow(cells []string) string {

@@ -83,23 +83,33 @@ var chainColumns = append(who[:len(who):len(who)],
 	column{"median µs", func(r Row) string { return short(r.MedianMS * 1e3) }, nil},
 	column{"min µs", func(r Row) string { return short(r.MinMS * 1e3) }, nil},
 	column{"kernels", func(r Row) string { return short(number(r.Kernels)) }, nil},
-	chainColumn("record ns/op", func(c *ChainFigures) number { return c.RecordNSPerOp }),
-	chainColumn("÷ 64-byte alloc", func(c *ChainFigures) number { return c.RecordPerAlloc }),
-	chainColumn("allocs/op", func(c *ChainFigures) number { return c.AllocsPerOp }),
-	chainColumn("× faster than Go loops", func(c *ChainFigures) number { return c.SpeedupVsGo }),
+	chainColumn("record ns/op", func(c *ChainFigures) string { return short(c.RecordNSPerOp) }),
+	chainColumn("÷ 64-byte alloc", func(c *ChainFigures) string { return short(c.RecordPerAlloc) }),
+	chainColumn("allocs/op", func(c *ChainFigures) string { return short(c.AllocsPerOp) }),
+	chainColumn("× faster than Go loops", func(c *ChainFigures) string { return short(c.SpeedupVsGo) }),
 	column{"first run ms", func(r Row) string { return short(r.ColdMS) }, nil},
-	chainColumn("one compile ms", func(c *ChainFigures) number { return c.CompileMS }),
+	chainColumn("one compile ms", func(c *ChainFigures) string { return short(c.CompileMS) }),
 	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }, nil},
 )
 
-func chainColumn(head string, get func(*ChainFigures) number) column {
-	return column{head, func(r Row) string {
-		if r.Chain == nil {
+// columnOf makes columns of figures that only one suite has.
+func columnOf[F any](figures func(Row) *F) func(head string, get func(*F) string) column {
+	return func(head string, get func(*F) string) column {
+		return column{head, func(r Row) string {
+			if f := figures(r); f != nil {
+				return get(f)
+			}
 			return ""
-		}
-		return short(get(r.Chain))
-	}, nil}
+		}, nil}
+	}
 }
+
+var (
+	chainColumn = columnOf(func(r Row) *ChainFigures { return r.Chain })
+	serveColumn = columnOf(func(r Row) *ServeFigures { return r.Serve })
+	trainColumn = columnOf(func(r Row) *TrainFigures { return r.Train })
+	tinyColumn  = columnOf(func(r Row) *TinyFigures { return r.Tiny })
+)
 
 var serveColumns = append(who[:len(who):len(who)],
 	serveColumn("answers/s", func(f *ServeFigures) string { return short(f.PerSecond) }),
@@ -123,15 +133,6 @@ var serveColumns = append(who[:len(who):len(who)],
 	}),
 	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }, nil},
 )
-
-func serveColumn(head string, get func(*ServeFigures) string) column {
-	return column{head, func(r Row) string {
-		if r.Serve == nil {
-			return ""
-		}
-		return get(r.Serve)
-	}, nil}
-}
 
 var trainColumns = append(who[:len(who):len(who)],
 	trainColumn("how", func(f *TrainFigures) string { return f.How }),
@@ -165,15 +166,6 @@ func orBlank(n number) string {
 	return short(n)
 }
 
-func trainColumn(head string, get func(*TrainFigures) string) column {
-	return column{head, func(r Row) string {
-		if r.Train == nil {
-			return ""
-		}
-		return get(r.Train)
-	}, nil}
-}
-
 var tinyColumns = append(who[:len(who):len(who)],
 	tinyColumn("median ns", func(f *TinyFigures) string { return short(f.NS) }),
 	column{"min ns", func(r Row) string { return short(r.MinMS * 1e6) }, nil},
@@ -194,15 +186,6 @@ var tinyColumns = append(who[:len(who):len(who)],
 	tinyColumn("one call", func(f *TinyFigures) string { return short(f.Calls) }),
 	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }, nil},
 )
-
-func tinyColumn(head string, get func(*TinyFigures) string) column {
-	return column{head, func(r Row) string {
-		if r.Tiny == nil {
-			return ""
-		}
-		return get(r.Tiny)
-	}, nil}
-}
 
 // largestP99 returns the figure of the goroutine with the largest one.
 func largestP99(r Row) number {
@@ -266,6 +249,14 @@ func layoutOf(r *Report) layout {
 	return l
 }
 
+// heads returns the heads of the columns.
+func (l layout) heads() (heads []string) {
+	for _, c := range l.columns {
+		heads = append(heads, c.head)
+	}
+	return heads
+}
+
 // cells returns the table: one row for each row of the report that has figures.
 func (l layout) cells(r *Report) (table [][]string) {
 	for _, row := range r.Rows {
@@ -281,6 +272,18 @@ func (l layout) cells(r *Report) (table [][]string) {
 	return table
 }
 
+// tabulate writes lines of cells in columns, flags being tabwriter's.
+func tabulate(w io.Writer, flags uint, lines [][]string) error {
+	tw, end := tabwriter.NewWriter(w, 0, 0, 2, ' ', flags), "\n"
+	if flags == tabwriter.AlignRight { // the last column needs an end, too
+		end = "\t\n"
+	}
+	for _, cells := range lines {
+		fmt.Fprint(tw, strings.Join(cells, "\t")+end)
+	}
+	return tw.Flush()
+}
+
 // writeTable writes the report for people: a line about the machine, the table, the copy that
 // times are compared with, and the errors.
 func writeTable(w io.Writer, r *Report) error {
@@ -290,15 +293,7 @@ func writeTable(w io.Writer, r *Report) error {
 		fmt.Fprintln(w, l.title)
 	}
 	fmt.Fprintln(w)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, c := range l.columns {
-		fmt.Fprintf(tw, "%s\t", c.head)
-	}
-	fmt.Fprintln(tw)
-	for _, cells := range l.cells(r) {
-		fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t")
-	}
-	if err := tw.Flush(); err != nil {
+	if err := tabulate(w, tabwriter.AlignRight, append([][]string{l.heads()}, l.cells(r)...)); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)

@@ -73,7 +73,7 @@ func products() *Report {
 	b := row("matmul", "1024+gelu", 1024, behind)
 	b.contract(behind, 2e9, nil)
 	b.IntermediateBytes = 4 << 20
-	p, err := matmulSuite{}.Problem("1024+gelu", nil, newArrays(dtype{1}))
+	p, err := matmulSuite.of("1024+gelu", nil, newArrays(dtype{1}))
 	if err != nil {
 		panic(err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 
 	"github.com/millrace-go/millrace/internal/paired"
 )
@@ -166,20 +167,33 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return appendNumber(nil, n), nil
 }
 
-// emptyRow returns a row with every figure absent; measurements fill them in.
-func emptyRow() Row {
-	return Row{
-		MedianMS: absent, MinMS: absent, ColdMS: absent,
-		CopyMS: absent, CopyRatio: absent, CopyRatioLo: absent, CopyRatioHi: absent,
-		GBPerS: absent, SpeedupVsUnfused: absent, SpeedupLo: absent, SpeedupHi: absent,
-		GFLOPS: absent, OpenBLASMS: absent, VsOpenBLAS: absent, VsOpenBLASLo: absent, VsOpenBLASHi: absent,
-		VsDefault: absent, VsDefaultLo: absent, VsDefaultHi: absent,
-		EpilogueCost: absent, EpilogueCostLo: absent, EpilogueCostHi: absent,
-		MatMulShare: absent, MatMulShareLo: absent, MatMulShareHi: absent,
-		ReadMS: absent, ReadRatio: absent, ReadRatioLo: absent, ReadRatioHi: absent,
-		PeakShare: absent, PeakShareLo: absent, PeakShareHi: absent,
-		MaxAbsErr: absent,
+// blank makes every figure of a struct absent; measurements fill them in.
+func blank[F any](figures *F) *F {
+	v := reflect.ValueOf(figures).Elem()
+	for i := range v.NumField() {
+		if f := v.Field(i); f.Type() == reflect.TypeFor[number]() {
+			f.SetFloat(float64(absent))
+		}
 	}
+	return figures
+}
+
+// emptyRow returns a row without figures.
+func emptyRow() Row { return *blank(new(Row)) }
+
+// newRow returns the empty row of a variant in one mode on one device.
+func (c *config) newRow(suite, device, variant, mode string) Row {
+	r := emptyRow()
+	r.Suite, r.Device, r.Variant, r.Mode, r.DType, r.Threads = suite, device, variant, mode, c.dtype.String(), c.threads
+	return r
+}
+
+// count fills the row's counters from those of so many hot runs on a device.
+func (r *Row) count(device string, hot counts, runs int64) {
+	r.Kernels = float64(hot.launches) / float64(runs)
+	r.BytesRead, r.BytesWritten = hot.read/runs, hot.written/runs
+	r.ExplorationsHot, r.CompilesHot, r.AllocsHot = hot.explorations, hot.compiles, hot.allocs
+	r.Tier = tierName(device, hot)
 }
 
 // UnmarshalJSON leaves figures absent that the file does not have.

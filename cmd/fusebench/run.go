@@ -8,12 +8,11 @@ import (
 )
 
 // timeSuite runs a suite on every target and writes the report.
-func timeSuite(c *config, s Suite, io streams) error {
+func timeSuite(c *config, s *Suite, io streams) error {
 	devices, err := targets(c, io)
 	if err != nil {
 		return err
 	}
-	report := &Report{Machine: thisMachine(), Rows: []Row{}}
 	show := newProgress(io.err)
 	show.say("making inputs")
 	problems, err := c.problems(s)
@@ -21,25 +20,39 @@ func timeSuite(c *config, s Suite, io streams) error {
 	if err != nil {
 		return err
 	}
-	err = inTurn(c.budget, len(devices), func(i int, share time.Duration) error {
+	report, err := c.report(io, len(devices), func(i int, share time.Duration, show *progress) ([]Row, error) {
 		rows, err := timeDevice(c, s, problems, devices[i], share, show)
-		show.clear()
-		if err != nil {
-			return fmt.Errorf("%s: %w", devices[i], err)
-		}
-		report.Rows = append(report.Rows, rows...)
-		return nil
+		return rows, on(devices[i], err)
 	})
-	if err != nil {
+	if err != nil || slices.ContainsFunc(report.Rows, func(r Row) bool { return r.Error == "" }) {
 		return err
-	}
-	if err := c.deliver(io, report); err != nil {
-		return err
-	}
-	if slices.ContainsFunc(report.Rows, func(r Row) bool { return r.Error == "" }) {
-		return nil
 	}
 	return errors.New("nothing could be timed")
+}
+
+// report times n parts, one after another, each in an equal share of the remaining budget, and
+// delivers their rows.
+func (c *config) report(io streams, n int, part func(i int, share time.Duration, show *progress) ([]Row, error)) (*Report, error) {
+	report := &Report{Machine: thisMachine(), Rows: []Row{}}
+	show := newProgress(io.err)
+	err := inTurn(c.budget, n, func(i int, share time.Duration) error {
+		rows, err := part(i, share, show)
+		show.clear()
+		report.Rows = append(report.Rows, rows...)
+		return err
+	})
+	if err == nil {
+		err = c.deliver(io, report)
+	}
+	return report, err
+}
+
+// on puts a device's name before an error.
+func on(device string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", device, err)
 }
 
 // inTurn calls f for n parts, one after another. Each gets an equal share of the remaining
@@ -59,7 +72,7 @@ func inTurn(budget time.Duration, n int, f func(i int, share time.Duration) erro
 const costlyShare = 0.1
 
 // timeDevice runs every variant in every mode on one device, within about the budget.
-func timeDevice(c *config, s Suite, problems map[string]*problem, device string, budget time.Duration, show *progress) ([]Row, error) {
+func timeDevice(c *config, s *Suite, problems map[string]*problem, device string, budget time.Duration, show *progress) ([]Row, error) {
 	start := time.Now()
 	var benches []*bench
 	defer func() {
@@ -94,9 +107,6 @@ func timeDevice(c *config, s Suite, problems map[string]*problem, device string,
 	tell := func(k *contestant) { show.say("%s: %s, warm-up", device, k.name) }
 	if err := warm(c.warmup, start.Add(budget/3), contestants, benches, tell); err != nil {
 		return nil, err
-	}
-	for _, t := range all {
-		t.counting = true
 	}
 	interleave(time.Now, budget-time.Since(start), c.runs, contestants, func(round int, k *contestant) {
 		show.part(round, c.runs, "%s: %s, run %d of %d", device, k.name, round+1, c.runs)

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,34 +15,28 @@ import (
 
 // serveSuite is a server's computation for one request: two layers with GELU between, with
 // weights that all requests share.
-type serveSuite struct{}
-
-func (serveSuite) Name() string { return "serve" }
-func (serveSuite) About() string {
-	return "requests to a small network from many goroutines, and a reader's waits"
-}
-func (serveSuite) Variants(shape) []string { return []string{"batch-1", "batch-8"} }
-func (serveSuite) Shape() (def shape, sizes string) {
-	return shape{256, 512, 256}, "features,hidden,results"
-}
-
-func (q serveSuite) Problem(variant string, s shape, as *arrays) (*problem, error) {
-	batch, err := strconv.Atoi(strings.TrimPrefix(variant, "batch-"))
-	if err != nil || batch < 1 || !strings.HasPrefix(variant, "batch-") {
-		return nil, usageError("-variants %q: want some of batch-1, batch-8 and the like", variant)
-	}
-	_, sizes := q.Shape()
-	if err := ranked(s, sizes); err != nil {
-		return nil, err
-	}
-	if err := fitsMemory(shape{batch, s[0]}, shape{batch, s[1]}, shape{batch, s[2]}, s[:2], s[1:]); err != nil {
-		return nil, err
-	}
-	return q.problem(batch, 0, s, as), nil
+var serveSuite = &Suite{
+	name: "serve", about: "requests to a small network from many goroutines, and the waits of a reader", shape: shape{256, 512, 256}, sizes: serveSizes,
+	variants: always("batch-1", "batch-8"), free: true,
+	problem: func(variant string, s shape, as *arrays) (*problem, error) {
+		batch, err := strconv.Atoi(strings.TrimPrefix(variant, "batch-"))
+		if err != nil || batch < 1 || !strings.HasPrefix(variant, "batch-") {
+			return nil, usageError("-variants %q: want some of batch-1, batch-8 and the like", variant)
+		}
+		if err := ranked(s, serveSizes); err != nil {
+			return nil, err
+		}
+		if err := fitsMemory(shape{batch, s[0]}, shape{batch, s[1]}, shape{batch, s[2]}, s[:2], s[1:]); err != nil {
+			return nil, err
+		}
+		return request(batch, 0, s, as), nil
+	},
 }
 
-// problem returns request number ask: its own input, and the shared weights.
-func (serveSuite) problem(batch, ask int, s shape, as *arrays) *problem {
+const serveSizes = "features,hidden,results"
+
+// request returns request number ask: its own input, and the shared weights.
+func request(batch, ask int, s shape, as *arrays) *problem {
 	p := &problem{shape: append(shape{batch}, s...), program: mlp, intermediate: batch * s[1]}
 	p.inputs = []*array{as.normal(sized("x", ask), 1, batch, s[0])}
 	for i, in := range s[:2] {
@@ -65,7 +59,7 @@ type serve struct {
 func setupServe() ([]cli.Flag, action) {
 	c := &config{dtype: dtype{millrace.Float32}, modes: list{fused}}
 	v := &serve{goroutines: list{"1", "2", "4", "8", "32"}}
-	flags := slices.Concat(c.suiteFlags(serveSuite{}), c.targetFlags(), c.timingFlags(), []cli.Flag{
+	flags := slices.Concat(c.suiteFlags(serveSuite), c.targetFlags(), c.timingFlags(), []cli.Flag{
 		&cli.GenericFlag{Name: "goroutines", Value: &v.goroutines, Usage: "`numbers` of goroutines, each with a stream"},
 		&cli.FloatFlag{Name: "cancel", Value: 0.05, Destination: &v.cancel, Validator: share, Usage: "`share` of the requests whose context ends on the way"},
 		&cli.BoolFlag{Name: "reader", Value: true, Destination: &v.reader, Usage: "time a reader beside a stream that enqueues large work without end, too"},
@@ -91,7 +85,7 @@ func share(x float64) error {
 
 func (v *serve) check(c *config) error {
 	if c.dtype.DType != millrace.Float32 {
-		return usageError("serve knows float32 only")
+		return usageError("serve runs float32 only")
 	}
 	for _, text := range v.goroutines {
 		n, err := strconv.Atoi(text)
@@ -104,7 +98,7 @@ func (v *serve) check(c *config) error {
 	case len(v.counts) == 0:
 		return usageError("-goroutines is empty")
 	case !slices.Contains(v.counts, 1):
-		return usageError("-goroutines %s: 1 is what the others are compared with", v.goroutines.String())
+		return usageError("-goroutines %s: 1 is missing, with which the others are compared", v.goroutines.String())
 	}
 	return nil
 }
@@ -115,29 +109,14 @@ func timeServe(c *config, v *serve, io streams) error {
 	if err != nil {
 		return err
 	}
-	as := newArrays(c.dtype)
-	offers, err := offersOf(c, as)
+	offers, err := offersOf(c, newArrays(c.dtype))
 	if err != nil {
 		return err
 	}
-	report := &Report{Machine: thisMachine(), Rows: []Row{}}
-	show := newProgress(io.err)
-	defer show.clear()
-	err = inTurn(c.budget, len(devices)*len(c.modes), func(i int, share time.Duration) error {
+	report, err := c.report(io, len(devices)*len(c.modes), func(i int, share time.Duration, show *progress) ([]Row, error) {
 		name := devices[i/len(c.modes)]
 		rows, err := serveOn(c, v, offers, name, c.modes[i%len(c.modes)], share, show)
-		show.clear()
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		report.Rows = append(report.Rows, rows...)
-		return nil
+		return rows, on(name, err)
 	})
-	if err != nil {
-		return err
-	}
-	if err := c.deliver(io, report); err != nil {
-		return err
-	}
-	return report.failed()
+	return cmp.Or(err, report.failed())
 }

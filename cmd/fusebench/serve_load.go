@@ -22,10 +22,9 @@ type load struct {
 	slice      time.Duration // duration of a round
 	contestant *contestant   // its times are seconds per response
 
-	counting bool
-	hot      counts
-	answers  int64
-	peak     int64 // bytes
+	hot     counts
+	answers int64
+	peak    int64 // bytes
 }
 
 // A client is one of those goroutines.
@@ -71,7 +70,7 @@ func (l *load) run() (time.Duration, error) {
 		}
 		answers += c.answers
 	}
-	if l.counting {
+	if l.contestant.counting {
 		after := dev.Stats()
 		l.hot = l.hot.plus(countsOf(after), before)
 		l.peak = max(l.peak, after.Runtime.PeakBytes)
@@ -102,7 +101,7 @@ func (c *client) ask(l *load, until time.Time) error {
 		}
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			if l.counting {
+			if l.contestant.counting {
 				c.late = append(c.late, max(time.Since(deadline), 0).Seconds())
 			}
 			continue
@@ -115,7 +114,7 @@ func (c *client) ask(l *load, until time.Time) error {
 		c.answers++
 		if ctx == nil {
 			c.usual = took
-			if l.counting {
+			if l.contestant.counting {
 				c.took = append(c.took, took.Seconds())
 			}
 		}
@@ -144,15 +143,12 @@ func (l *load) finish(one *load) Row {
 	r.Runs, r.seconds = len(l.contestant.times), l.contestant.times
 	r.MedianMS, r.MinMS = number(paired.Median(took)*1e3), number(paired.Minimum(took)*1e3)
 	asked := l.answers + int64(len(late))
-	r.Kernels = float64(l.hot.launches) / float64(asked)
-	r.BytesRead, r.BytesWritten, r.PeakBytes = l.hot.read/asked, l.hot.written/asked, l.peak
-	r.ExplorationsHot, r.CompilesHot, r.AllocsHot = l.hot.explorations, l.hot.compiles, l.hot.allocs
-	r.Tier = tierName(r.Device, l.hot)
-	f := &ServeFigures{
-		Goroutines: len(l.clients), Answers: l.answers, PerSecond: number(1 / paired.Median(l.contestant.times)),
-		P99MS: number(paired.Quantile(took, 0.99) * 1e3), WorstP99MS: number(slices.Max(worst) * 1e3), MaxMS: number(slices.Max(took) * 1e3),
-		VsOne: absent, VsOneLo: absent, VsOneHi: absent, GivenUp: int64(len(late)), LateP99MS: absent, LateMaxMS: absent,
-	}
+	r.count(r.Device, l.hot, asked)
+	r.PeakBytes = l.peak
+	f := blank(&ServeFigures{Goroutines: len(l.clients), Answers: l.answers, GivenUp: int64(len(late))})
+	f.SliceMS = 0 // which readers have
+	f.PerSecond, f.P99MS = number(1/paired.Median(l.contestant.times)), number(paired.Quantile(took, 0.99)*1e3)
+	f.WorstP99MS, f.MaxMS = number(slices.Max(worst)*1e3), number(slices.Max(took)*1e3)
 	if len(late) > 0 {
 		f.LateP99MS, f.LateMaxMS = number(paired.Quantile(late, 0.99)*1e3), number(slices.Max(late)*1e3)
 	}

@@ -23,19 +23,18 @@ type offer struct {
 
 // offersOf makes the requests of every variant, with their inputs.
 func offersOf(c *config, as *arrays) ([]*offer, error) {
-	suite := serveSuite{}
 	if len(c.variants) == 0 {
-		c.variants = suite.Variants(c.shape)
+		c.variants = serveSuite.variants(c.shape)
 	}
 	var offers []*offer
 	for _, variant := range c.variants {
-		if _, err := suite.Problem(variant, c.shape, as); err != nil {
+		if _, err := serveSuite.problem(variant, c.shape, as); err != nil {
 			return nil, err
 		}
 		o := &offer{variant: variant}
 		o.batch, _ = strconv.Atoi(strings.TrimPrefix(variant, "batch-")) // as Problem found
 		for i := range asksPerOffer {
-			o.asks = append(o.asks, suite.problem(o.batch, i, c.shape, as))
+			o.asks = append(o.asks, request(o.batch, i, c.shape, as))
 		}
 		offers = append(offers, o)
 	}
@@ -56,15 +55,14 @@ type service struct {
 
 // newService computes every response alone and compares it with float64.
 func newService(c *config, b *bench, o *offer) (*service, error) {
-	v := &service{offer: o, bench: b, row: emptyRow(), exact: b.dev.Name() == "cpu"}
+	v := &service{offer: o, bench: b, row: c.newRow(serveSuite.name, b.dev.Name(), "", b.mode), exact: b.dev.Name() == "cpu"}
 	xs, err := b.inputs(o.asks[0])
 	if err != nil {
 		return nil, err
 	}
 	v.weights = xs[1:]
 	r, p := &v.row, o.asks[0]
-	r.Suite, r.Device, r.Mode, r.Shape, r.DType, r.Threads = serveSuite{}.Name(), b.dev.Name(), b.mode, p.shape, c.dtype.String(), c.threads
-	r.IOBytes, r.IntermediateBytes = int64(p.bytes(c.dtype)), int64(p.intermediate*c.dtype.size())
+	r.Shape, r.IOBytes, r.IntermediateBytes = p.shape, int64(p.bytes(c.dtype)), int64(p.intermediate*c.dtype.size())
 	off := 0.0
 	for _, p := range o.asks {
 		out := make([]float32, p.oracle.elements())
@@ -98,7 +96,7 @@ func (v *service) answer(ctx context.Context, s *millrace.Stream, p *problem, ou
 func (v *service) wrong(ask int, got []float32) error {
 	for i, want := range v.alone[ask] {
 		if g := got[i]; g != want && (v.exact || !(math.Abs(float64(g-want)) <= 1e-4*math.Max(1, math.Abs(float64(want))))) {
-			return fmt.Errorf("%w: element %d of request %d is %v, alone it is %v", errWrong, i, ask, g, want)
+			return fmt.Errorf("%w: element %d of request %d is %v, but %v without other requests", errWrong, i, ask, g, want)
 		}
 	}
 	return nil

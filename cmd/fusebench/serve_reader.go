@@ -41,16 +41,14 @@ type reader struct {
 	step       func(x, w *millrace.Tensor) *millrace.Tensor
 	costly     time.Duration // the time of a run that makes the contestant costly
 	contestant *contestant
-	counting   bool
 	hot        counts
 	waits      []float64 // seconds
 }
 
 func newReader(c *config, b *bench, neighbour int, costly time.Duration) *reader {
 	n := neighbours[neighbour]
-	r := &reader{bench: b, dims: n.dims, step: n.step, costly: costly, row: emptyRow()}
-	r.row.Suite, r.row.Device, r.row.Mode, r.row.DType, r.row.Threads = serveSuite{}.Name(), b.dev.Name(), b.mode, c.dtype.String(), c.threads
-	r.row.Variant, r.row.Shape = "reader/"+n.name, n.dims
+	r := &reader{bench: b, dims: n.dims, step: n.step, costly: costly, row: c.newRow(serveSuite.name, b.dev.Name(), "reader/"+n.name, b.mode)}
+	r.row.Shape = n.dims
 	r.contestant = &contestant{name: "reader beside " + n.name, run: r.run}
 	return r
 }
@@ -72,13 +70,13 @@ func (r *reader) run() (time.Duration, error) {
 		wait, err = r.read(s)
 		impatient.Stop()
 		sum += wait
-		if r.counting && err == nil {
+		if r.contestant.counting && err == nil {
 			r.waits = append(r.waits, wait.Seconds())
 		}
 	}
 	stop.Store(true)
 	err = errors.Join(err, <-ended, busy.Close(), s.Close())
-	if r.counting {
+	if r.contestant.counting {
 		r.hot = r.hot.plus(countsOf(dev.Stats()), before)
 	}
 	r.contestant.costly = time.Since(begin) > r.costly
@@ -141,10 +139,8 @@ func (r *reader) finish() Row {
 			over++
 		}
 	}
-	row.Serve = &ServeFigures{
-		Goroutines: 2, Answers: int64(len(r.waits)), OverSlice: &over, SliceMS: number(milliseconds(waitSlice)),
-		P99MS: number(paired.Quantile(r.waits, 0.99) * 1e3), MaxMS: number(slices.Max(r.waits) * 1e3),
-		PerSecond: absent, WorstP99MS: absent, VsOne: absent, VsOneLo: absent, VsOneHi: absent, LateP99MS: absent, LateMaxMS: absent,
-	}
+	f := blank(&ServeFigures{Goroutines: 2, Answers: int64(len(r.waits)), OverSlice: &over})
+	f.SliceMS, f.P99MS, f.MaxMS = number(milliseconds(waitSlice)), number(paired.Quantile(r.waits, 0.99)*1e3), number(slices.Max(r.waits)*1e3)
+	row.Serve = f
 	return row
 }

@@ -47,12 +47,6 @@ func serveOn(c *config, v *serve, offers []*offer, device, mode string, budget t
 	if err := warm(c.warmup, start.Add(budget/3), all, []*bench{b}, tell); err != nil {
 		return nil, err
 	}
-	for _, l := range loads {
-		l.counting = true
-	}
-	for _, r := range readers {
-		r.counting = true
-	}
 	left := max(budget-time.Since(start), 0)
 	setSlice(v.within(left, len(all)*c.runs))
 	interleave(time.Now, left, c.runs, all, func(round int, k *contestant) {

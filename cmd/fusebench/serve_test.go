@@ -86,7 +86,7 @@ func TestServeReader(t *testing.T) {
 	defer b.close()
 	for i := range neighbours {
 		r := newReader(c, b, i, time.Second)
-		r.slice, r.dims, r.counting = time.Millisecond, []int{30, 20}, true
+		r.slice, r.dims, r.contestant.counting = time.Millisecond, []int{30, 20}, true
 		d, err := r.run()
 		if err != nil {
 			t.Fatal(err)

@@ -7,21 +7,12 @@ import (
 )
 
 // softmaxSuite is the softmax of rows, along the last axis and along one in the middle.
-type softmaxSuite struct{}
-
-func (softmaxSuite) Name() string { return "softmax" }
-func (softmaxSuite) About() string {
-	return "softmax along the last and a middle axis, and as exp of log-softmax"
+var softmaxSuite = &Suite{
+	name: "softmax", about: "softmax along the last and a middle axis, and as exp of log-softmax", shape: shape{32, 512, 2048}, sizes: "of the tensor",
+	variants: always("last", "middle", "logexp"), modes: bothModes, problem: softmaxProblem,
 }
-func (softmaxSuite) Variants(shape) []string {
-	return []string{"last", "middle", "logexp"}
-}
-func (softmaxSuite) Shape() (def shape, sizes string) { return shape{32, 512, 2048}, "of the tensor" }
 
-func (q softmaxSuite) Problem(variant string, s shape, as *arrays) (*problem, error) {
-	if err := oneOf(variant, q.Variants(s)); err != nil {
-		return nil, err
-	}
+func softmaxProblem(variant string, s shape, as *arrays) (*problem, error) {
 	x, axis := as.normal("x", 2, s...), rowAxis(variant, s)
 	p := &problem{shape: s, inputs: []*array{x}, oracle: softmaxOracle(x, axis)}
 	p.program = func(x []*millrace.Tensor) *millrace.Tensor { return softmax(x[0], axis) }

@@ -56,17 +56,17 @@ func tanhChain(x *millrace.Tensor, ops int) *millrace.Tensor {
 func setupStart() ([]cli.Flag, action) {
 	s := &start{}
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: "device", Value: "cpu cpu:compile=wait cpu:compile=off", Destination: &s.devices, Usage: "`devices` with their options, and spaces between them"},
+		&cli.StringFlag{Name: "device", Value: "cpu cpu:compile=wait cpu:compile=off", Destination: &s.devices, Usage: "`devices` with their options, separated by spaces"},
 		&cli.StringFlag{Name: "program", Value: "tanh", Destination: &s.program, Validator: wordOf(slices.Sorted(maps.Keys(startPrograms))...), Usage: "`chain` to run: scalars (multiply, add), or tanh (five operations in turn)"},
 		&cli.IntFlag{Name: "ops", Value: 40, Destination: &s.ops, Config: decimal, Validator: from(1, maxOps), Usage: "`operations` in the chain"},
 		&cli.IntFlag{Name: "n", Value: 1000, Destination: &s.n, Config: decimal, Validator: from(1, maxSize), Usage: "`elements` of the tensor"},
 		&cli.IntFlag{Name: "runs", Value: 15, Destination: &s.runs, Config: decimal, Validator: from(1, maxRuns), Usage: "`processes` that are timed for each row"},
-		&cli.DurationFlag{Name: "idle", Destination: &s.idle, Validator: lasting(true), Usage: "`time` between opening the device and the first operation, as a program takes that reads its weights"},
+		&cli.DurationFlag{Name: "idle", Destination: &s.idle, Validator: lasting(true), Usage: "`time` between opening the device and the first operation, as in a program that reads its weights"},
 		&cli.StringFlag{Name: "bundle", Destination: &s.bundle, Validator: readable, Usage: "with -child: a `file` of plans to use"},
 		&cli.StringFlag{Name: "cache", Destination: &s.cache, Validator: folder, Usage: "`directory` to make caches in (default: a temporary one)"},
 		&cli.StringFlag{Name: "format", Value: "table", Destination: &s.format, Validator: wordOf(slices.Sorted(maps.Keys(startWriters))...), Usage: "`format` of the result: table or json"},
 		outFlag(&s.out),
-		&cli.BoolFlag{Name: startChild, Destination: &s.child, Usage: "be one of the processes that are timed, and tell the figures"},
+		&cli.BoolFlag{Name: startChild, Destination: &s.child, Usage: "run as one of the timed processes and print the figures"},
 	}
 	return flags, func(io streams, args []string) error {
 		if err := s.check(args); err != nil {

@@ -195,16 +195,12 @@ func writeStartTable(w io.Writer, r *startReport) error {
 		fmt.Fprintf(w, " that wait %s ms between opening and beginning", short(r.IdleMS))
 	}
 	fmt.Fprint(w, "\n\n")
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	lines := make([][]string, 1+len(r.Rows))
 	for _, c := range startColumns {
-		fmt.Fprintf(tw, "%s\t", c.head)
-	}
-	fmt.Fprintln(tw)
-	for _, row := range r.Rows {
-		for _, c := range startColumns {
-			fmt.Fprintf(tw, "%s\t", c.cell(row))
+		lines[0] = append(lines[0], c.head)
+		for i, row := range r.Rows {
+			lines[1+i] = append(lines[1+i], c.cell(row))
 		}
-		fmt.Fprintln(tw)
 	}
-	return tw.Flush()
+	return tabulate(w, tabwriter.AlignRight, lines)
 }

@@ -11,18 +11,37 @@ import (
 )
 
 // A Suite is a family of programs that are timed side by side.
-type Suite interface {
-	Name() string
-	// About says in a few words what is timed.
-	About() string
-	// Shape is the size that -shape changes, and what its numbers mean. It is empty if the names
-	// of the variants give the size.
-	Shape() (def shape, sizes string)
-	// Variants are the variants that run unless others are named.
-	Variants(s shape) []string
-	// Problem is a variant at a size; its errors are the user's. Its inputs are arrays of as,
+type Suite struct {
+	name  string
+	about string // in a few words what is timed
+	shape shape  // the size that -shape changes; empty if the names of the variants give the size
+	sizes string // what its numbers mean
+	modes list   // in which it is timed unless others are named
+	// variants are those that run unless others are named.
+	variants func(s shape) []string
+	// free says that variants of other names exist, and that problem checks name and shape.
+	free bool
+	// problem is a variant at a size; its errors are the user's. Its inputs are arrays of as,
 	// whose values are made later.
-	Problem(variant string, s shape, as *arrays) (*problem, error)
+	problem func(variant string, s shape, as *arrays) (*problem, error)
+}
+
+// always returns variants that are the same for every shape.
+func always(variants ...string) func(shape) []string {
+	return func(shape) []string { return variants }
+}
+
+// of returns a variant at a size, after the checks that suites have in common.
+func (q *Suite) of(variant string, s shape, as *arrays) (*problem, error) {
+	if !q.free {
+		if err := oneOf(variant, q.variants(s)); err != nil {
+			return nil, err
+		}
+		if err := ranked(s, q.sizes); err != nil {
+			return nil, err
+		}
+	}
+	return q.problem(variant, s, as)
 }
 
 // A problem is one variant at one size.
@@ -64,26 +83,21 @@ func (p *problem) inputBytes() int {
 	return n
 }
 
+// The modes of most suites, and of those for which the CPU device has a choice: the tiles of
+// contractions.
+var (
+	bothModes = list{fused, unfused}
+	allModes  = list{fused, tuned, unfused}
+)
+
 // suites are the suites that have a command and that explain knows. explain also knows chain and
 // serve.
-var suites = []Suite{
-	geluSuite{}, softmaxSuite{}, layerNormSuite{}, attentionSuite{}, matmulSuite{}, mlpSuite{}, reduceSuite{}, convSuite{},
-}
-
-// modesOf returns the modes in which a suite is timed unless others are named. They include tuned
-// if the CPU device has a choice: the tiles of contractions.
-func modesOf(s Suite) list {
-	switch s.(type) {
-	case matmulSuite, mlpSuite, convSuite:
-		return list{fused, tuned, unfused}
-	}
-	return list{fused, unfused}
-}
+var suites = []*Suite{geluSuite, softmaxSuite, layerNormSuite, attentionSuite, matmulSuite, mlpSuite, reduceSuite, convSuite}
 
 // setupSuite sets up a suite's command.
-func setupSuite(s Suite) setup {
+func setupSuite(s *Suite) setup {
 	return func() ([]cli.Flag, action) {
-		c := &config{dtype: dtype{millrace.Float32}, modes: modesOf(s)}
+		c := &config{dtype: dtype{millrace.Float32}, modes: s.modes}
 		flags := slices.Concat(c.suiteFlags(s), c.targetFlags(), c.timingFlags())
 		return flags, func(io streams, args []string) error {
 			if err := c.checkTiming(args); err != nil {
@@ -94,38 +108,35 @@ func setupSuite(s Suite) setup {
 	}
 }
 
-func suiteNamed(list []Suite, args []string) (Suite, error) {
-	if len(args) == 1 {
-		for _, s := range list {
-			if s.Name() == args[0] {
-				return s, nil
-			}
+func suiteNamed(list []*Suite, args []string) (*Suite, error) {
+	for _, s := range list {
+		if slices.Equal(args, []string{s.name}) {
+			return s, nil
 		}
 	}
 	return nil, usageError("want one of %s, got %q", strings.Join(suiteNames(list), ", "), args)
 }
 
-func suiteNames(list []Suite) []string {
+func suiteNames(list []*Suite) []string {
 	var names []string
 	for _, s := range list {
-		names = append(names, s.Name())
+		names = append(names, s.name)
 	}
 	return names
 }
 
 // problems returns the problems of the selected variants, with their inputs made.
-func (c *config) problems(s Suite) (map[string]*problem, error) {
-	def, _ := s.Shape()
+func (c *config) problems(s *Suite) (map[string]*problem, error) {
 	if len(c.shape) == 0 {
-		c.shape = def
+		c.shape = s.shape
 	}
 	if len(c.variants) == 0 {
-		c.variants = s.Variants(c.shape)
+		c.variants = s.variants(c.shape)
 	}
 	as := newArrays(c.dtype)
 	ps := map[string]*problem{}
 	for _, v := range c.variants {
-		p, err := s.Problem(v, c.shape, as)
+		p, err := s.of(v, c.shape, as)
 		if err != nil {
 			return nil, err
 		}
@@ -143,9 +154,9 @@ func oneOf(variant string, known []string) error {
 	return usageError("-variants %q: want some of %s", variant, strings.Join(known, ", "))
 }
 
-// ranked returns an error for a shape that does not have the suite's sizes.
+// ranked returns an error for a shape that does not have these sizes, if they are named.
 func ranked(s shape, sizes string) error {
-	if want := strings.Count(sizes, ",") + 1; len(s) != want {
+	if want := strings.Count(sizes, ",") + 1; want > 1 && len(s) != want {
 		return usageError("-shape %s: want %d numbers: %s", shapeText(s), want, sizes)
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/internal/machine"
-	_ "github.com/millrace-go/millrace/internal/refdev" // slow, but it has every operation
+	_ "github.com/millrace-go/millrace/internal/testing/refdev" // slow, but it has every operation
 )
 
 // small has sizes that the interpreter of the reference device runs quickly.
@@ -25,9 +25,9 @@ var small = map[string][]string{
 func TestSuites(t *testing.T) {
 	for _, s := range suites {
 		for _, device := range []string{"ref", "cpu"} {
-			t.Run(s.Name()+"/"+device, func(t *testing.T) {
+			t.Run(s.name+"/"+device, func(t *testing.T) {
 				file := filepath.Join(t.TempDir(), "r.json")
-				args := append([]string{s.Name(), "-device", device, "-runs", "2", "-warmup", "1", "-tier", "0", "-format", "json", "-o", file}, small[s.Name()]...)
+				args := append([]string{s.name, "-device", device, "-runs", "2", "-warmup", "1", "-tier", "0", "-format", "json", "-o", file}, small[s.name]...)
 				code, out, errs := fusebench(args...)
 				if code != 0 || out != "" || errs != "" {
 					t.Fatalf("exit %d, %q, %q", code, out, errs)

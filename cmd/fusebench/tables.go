@@ -31,7 +31,7 @@ const (
 // setupTables sets up fusebench tables.
 func setupTables() ([]cli.Flag, action) {
 	var check bool
-	flags := []cli.Flag{&cli.BoolFlag{Name: "check", Destination: &check, Usage: "change nothing, and fail where something would"}}
+	flags := []cli.Flag{&cli.BoolFlag{Name: "check", Destination: &check, Usage: "change nothing, and fail if a document would change"}}
 	return flags, func(io streams, args []string) error {
 		if len(args) == 0 {
 			return usageError("want pages, such as docs/benchmarks.md")
@@ -58,7 +58,7 @@ func setupTables() ([]cli.Flag, action) {
 			}
 		}
 		if check && len(stale) > 0 {
-			return fmt.Errorf("not as their data has it: %s; run fusebench tables", strings.Join(stale, ", "))
+			return fmt.Errorf("differs from its data: %s; run fusebench tables", strings.Join(stale, ", "))
 		}
 		return nil
 	}
@@ -148,7 +148,7 @@ func parseFigures(line string) (*figures, error) {
 		}
 	}
 	if len(b.files) == 0 {
-		return nil, fmt.Errorf("%s of no file", kind)
+		return nil, fmt.Errorf("%s without a file", kind)
 	}
 	return b, nil
 }
@@ -175,7 +175,7 @@ func (b *figures) fill(dir string) (lines []string, picture *filled, err error) 
 			return row.Error != "" || b.modes != nil && !slices.Contains(b.modes, row.Mode) || b.variants != nil && !slices.Contains(b.variants, row.Variant)
 		})
 		if len(r.Rows) == 0 {
-			return nil, nil, fmt.Errorf("nothing of %s is asked for", f)
+			return nil, nil, fmt.Errorf("no column of %s is named", f)
 		}
 		from = append(from, source{f, r})
 	}
@@ -214,7 +214,7 @@ func expand(dir string, names []string) (files []string, err error) {
 		}
 		found, err := filepath.Glob(filepath.Join(dir, name))
 		if err != nil || len(found) == 0 {
-			return nil, fmt.Errorf("no file is called %s", name)
+			return nil, fmt.Errorf("there is no file %s", name)
 		}
 		order := func(file string) int {
 			suite, _, _ := strings.Cut(filepath.Base(file), "-")
@@ -242,40 +242,31 @@ func (b *figures) table(from []source) ([]string, error) {
 	if t, ok := tables[all[0].Suite]; ok {
 		known = append(known[:2:2], t.columns...)
 	}
-	columns := l.columns
 	if b.columnList != nil {
-		columns = nil
+		l.columns = nil
 		for _, name := range b.columnList {
 			i := slices.IndexFunc(known, func(c column) bool { return c.head == name })
 			if i < 0 {
-				var heads []string
-				for _, c := range known {
-					heads = append(heads, c.head)
-				}
-				return nil, fmt.Errorf("no column %q: there are %s", name, strings.Join(heads, ", "))
+				return nil, fmt.Errorf("no column %q: there are %s", name, strings.Join(layout{columns: known}.heads(), ", "))
 			}
-			columns = append(columns, known[i])
+			l.columns = append(l.columns, known[i])
 		}
 	}
-	var heads, rules []string
-	for _, c := range columns {
-		heads, rules = append(heads, c.head), append(rules, "---")
-	}
-	lines := []string{markdownRow(heads), markdownRow(rules)}
+	var table [][]string
 	for _, s := range from {
 		for _, row := range s.Rows {
 			var cells []string
-			for _, c := range columns {
+			for _, c := range l.columns {
 				if c.head == "build" {
 					cells = append(cells, s.Machine.Build)
 					continue
 				}
 				cells = append(cells, c.cell(row))
 			}
-			lines = append(lines, markdownRow(cells))
+			table = append(table, cells)
 		}
 	}
-	return lines, nil
+	return markdownTable(l.heads(), table), nil
 }
 
 // medians returns a table with a row for each suite, variant and mode, and a column for each
@@ -304,18 +295,15 @@ func medians(from []source) []string {
 			ms[k][where] = short(row.MedianMS)
 		}
 	}
-	lines := []string{
-		markdownRow(append([]string{"suite", "variant"}, wheres...)),
-		markdownRow(slices.Repeat([]string{"---"}, len(wheres)+2)),
-	}
+	var table [][]string
 	for _, k := range keys {
 		cells := []string{k.suite, k.variant}
 		for _, w := range wheres {
 			cells = append(cells, ms[k][w])
 		}
-		lines = append(lines, markdownRow(cells))
+		table = append(table, cells)
 	}
-	return lines
+	return markdownTable(append([]string{"suite", "variant"}, wheres...), table)
 }
 
 // originWidth is the width of lines in documents.

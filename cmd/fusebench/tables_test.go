@@ -176,8 +176,8 @@ func TestFillPage(t *testing.T) {
 		"<!-- table: none.json -->\n<!-- end -->\n":                    "none.json",
 		"<!-- table: g.json; columns: speed -->\n<!-- end -->\n":       "no column",
 		"<!-- table: g.json; colour: red -->\n<!-- end -->\n":          `no "colour"`,
-		"<!-- table: g.json; variants: erf -->\n<!-- end -->\n":        "nothing of g.json",
-		"<!-- picture: p.svg -->\n<!-- end -->\n":                      "of no file",
+		"<!-- table: g.json; variants: erf -->\n<!-- end -->\n":        "no column of g.json",
+		"<!-- picture: p.svg -->\n<!-- end -->\n":                      "without a file",
 		"<!-- medians: g.json; columns: median ms -->\n<!-- end -->\n": `no "columns"`,
 	} {
 		if _, errs := fill(text); !strings.Contains(errs, want) {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/internal/testhook"
 )
 
 // timed is one variant in one mode on one device while it is measured.
@@ -16,10 +16,9 @@ type timed struct {
 	row        Row
 	firstWork  time.Duration // first run, without compiling
 
-	counting bool         // set when warm-up is over
-	hot      counts       // sums over the timed runs
-	hotRuns  int64        // how many runs these are
-	pairs    [][2]float64 // of the tuned mode: seconds, and those by the default variants
+	hot     counts       // sums over the timed runs
+	hotRuns int64        // how many runs these are
+	pairs   [][2]float64 // of the tuned mode: seconds, and those by the default variants
 }
 
 // counts are the counters that fusebench reports.
@@ -50,11 +49,9 @@ func (c counts) plus(after, before counts) counts {
 
 // newTimed makes the first run, and keeps how long it took and how far the result is from the
 // oracle. If the run fails, the row has the reason.
-func newTimed(c *config, s Suite, device, variant string, b *bench, p *problem) *timed {
-	t := &timed{bench: b, problem: p, row: emptyRow()}
-	t.row.Suite, t.row.Device, t.row.Variant, t.row.Mode = s.Name(), device, variant, b.mode
-	t.row.Shape, t.row.DType, t.row.Threads = p.shape, c.dtype.String(), c.threads
-	t.row.IOBytes, t.row.IntermediateBytes = int64(p.bytes(c.dtype)), int64(p.intermediate*c.dtype.size())
+func newTimed(c *config, s *Suite, device, variant string, b *bench, p *problem) *timed {
+	t := &timed{bench: b, problem: p, row: c.newRow(s.name, device, variant, b.mode)}
+	t.row.Shape, t.row.IOBytes, t.row.IntermediateBytes = p.shape, int64(p.bytes(c.dtype)), int64(p.intermediate*c.dtype.size())
 	t.contestant = &contestant{name: fmt.Sprintf("%s %s", variant, b.mode)}
 	xs, err := b.inputs(p)
 	if err == nil {
@@ -86,7 +83,7 @@ func (t *timed) pair(xs []*millrace.Tensor) (time.Duration, error) {
 			}
 		}
 	}
-	if t.counting {
+	if t.contestant.counting {
 		t.pairs = append(t.pairs, [2]float64{took[0].Seconds(), took[1].Seconds()})
 	}
 	return took[0], nil
@@ -98,12 +95,12 @@ func (t *timed) forced(byDefault bool, xs []*millrace.Tensor) (time.Duration, er
 	if !byDefault {
 		return t.hotRun(xs)
 	}
-	counting := t.counting
-	t.counting = false
-	force.SetChoice(0)
+	counting := t.contestant.counting
+	t.contestant.counting = false
+	testhook.SetChoice(0)
 	defer func() {
-		force.SetChoice(-1)
-		t.counting = counting
+		testhook.SetChoice(-1)
+		t.contestant.counting = counting
 	}()
 	return t.hotRun(xs)
 }
@@ -134,7 +131,7 @@ func (t *timed) hotRun(xs []*millrace.Tensor) (time.Duration, error) {
 	t.bench.dev.ResetPeak()
 	before := t.bench.dev.Stats()
 	took, err := t.bench.once(t.problem.program, xs)
-	if t.counting {
+	if t.contestant.counting {
 		after := t.bench.dev.Stats()
 		t.hotRuns++
 		t.hot = t.hot.plus(countsOf(after), countsOf(before))
@@ -151,10 +148,7 @@ func (t *timed) finish(c *config, bs *bases) {
 	if n == 0 {
 		return
 	}
-	r.Kernels = float64(t.hot.launches) / float64(n)
-	r.BytesRead, r.BytesWritten = t.hot.read/n, t.hot.written/n
-	r.ExplorationsHot, r.CompilesHot, r.AllocsHot = t.hot.explorations, t.hot.compiles, t.hot.allocs
-	r.Tier = tierName(t.bench.dev.Name(), t.hot)
+	r.count(t.bench.dev.Name(), t.hot, n)
 	r.time(t.contestant, bs.copied(c, t.problem))
 	r.contract(t.contestant, t.problem.flops, bs.blas(t.problem))
 	r.read(t.contestant, bs.read(t.problem))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	goruntime "runtime"
@@ -60,22 +61,10 @@ func timeTiny(c *config, how list, io streams) error {
 	if err := c.usePlans(); err != nil {
 		return err
 	}
-	report := &Report{Machine: thisMachine(), Rows: []Row{}}
-	show := newProgress(io.err)
-	defer show.clear()
-	err := inTurn(c.budget, len(c.variants), func(i int, share time.Duration) error {
-		rows, err := tinyRows(c, c.variants[i], how, share, show)
-		report.Rows = append(report.Rows, rows...)
-		return err
+	report, err := c.report(io, len(c.variants), func(i int, share time.Duration, show *progress) ([]Row, error) {
+		return tinyRows(c, c.variants[i], how, share, show)
 	})
-	show.clear()
-	if err != nil {
-		return err
-	}
-	if err := c.deliver(io, report); err != nil {
-		return err
-	}
-	return report.failed()
+	return cmp.Or(err, report.failed())
 }
 
 // scalarRun is one way to run a graph, to save or to load, while it is timed.
@@ -87,7 +76,6 @@ type scalarRun struct {
 	row        Row
 	repeats    int // of a sample
 	ran        int64
-	counting   bool
 	hot        counts
 	bound      [2]int64 // runs and calls
 }
@@ -119,16 +107,12 @@ func tinyRows(c *config, variant string, how list, budget time.Duration, show *p
 	for _, r := range all {
 		r.repeats, r.many = 1, max(r.many, 1)
 		mode := r.row.Mode
-		r.row = emptyRow()
-		r.row.Suite, r.row.Device, r.row.Variant, r.row.Mode, r.row.DType, r.row.Threads = "tiny", "cpu", variant, mode, c.dtype.String(), c.threads
+		r.row = c.newRow("tiny", "cpu", variant, mode)
 		r.contestant = &contestant{name: variant + " " + mode, base: mode == plain, run: r.sample}
 		cs = append(cs, r.contestant)
 	}
 	if err := warm(c.warmup, start.Add(budget/2), cs, []*bench{b}, func(k *contestant) { show.say("%s, warm-up", k.name) }); err != nil {
 		return nil, err
-	}
-	for _, r := range all {
-		r.counting = true
 	}
 	interleave(time.Now, budget-time.Since(start), c.runs, cs, func(round int, k *contestant) {
 		show.part(round, c.runs, "%s, run %d of %d", k.name, round+1, c.runs)
@@ -157,7 +141,7 @@ func (r *scalarRun) sample() (time.Duration, error) {
 			continue
 		}
 		n := r.repeats * r.many
-		if r.counting {
+		if r.contestant.counting {
 			after := r.stats()
 			r.hot = r.hot.plus(countsOf(after), countsOf(before))
 			r.bound[0] += after.BoundRuns - before.BoundRuns
@@ -201,10 +185,7 @@ func (r *scalarRun) finish(base *scalarRun) {
 	}
 	row.MedianMS, row.MinMS = number(paired.Median(row.seconds)*1e3), number(paired.Minimum(row.seconds)*1e3)
 	if r.dev != nil && r.ran > 0 {
-		row.Kernels = float64(r.hot.launches) / float64(r.ran)
-		row.BytesRead, row.BytesWritten = r.hot.read/r.ran, r.hot.written/r.ran
-		row.ExplorationsHot, row.CompilesHot, row.AllocsHot = r.hot.explorations, r.hot.compiles, r.hot.allocs
-		row.Tier = tierName("cpu", r.hot)
+		row.count("cpu", r.hot, r.ran)
 	}
 }
 

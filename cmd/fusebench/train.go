@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -48,29 +49,17 @@ func timeTrain(c *config, d *drill, io streams) error {
 	if err != nil {
 		return err
 	}
-	report := &Report{Machine: thisMachine(), Rows: []Row{}}
-	show := newProgress(io.err)
-	defer show.clear()
 	var exact []float64
-	err = inTurn(c.budget, len(devices)*len(c.variants), func(i int, share time.Duration) (err error) {
+	report, err := c.report(io, len(devices)*len(c.variants), func(i int, share time.Duration, show *progress) (rows []Row, err error) {
 		variant, k := c.variants[i/len(devices)], i%len(devices)
 		if k == 0 {
 			if exact, err = exactLosses(c, d, variant, show); err != nil {
-				return fmt.Errorf("%s in float64: %w", variant, err)
+				return nil, fmt.Errorf("%s in float64: %w", variant, err)
 			}
 		}
-		rows := trainOn(c, d, devices[k], variant, exact, share, show)
-		show.clear()
-		report.Rows = append(report.Rows, rows...)
-		return nil
+		return trainOn(c, d, devices[k], variant, exact, share, show), nil
 	})
-	if err != nil {
-		return err
-	}
-	if err := c.deliver(io, report); err != nil {
-		return err
-	}
-	return report.failed()
+	return cmp.Or(err, report.failed())
 }
 
 // exactLosses returns the losses of the first steps in float64, on the CPU.
@@ -104,7 +93,6 @@ type trained struct {
 	contestant *contestant
 	steps      int // per sample
 	soaks      bool
-	counting   bool
 	hot        counts
 	ops        int64
 	ran        int64
@@ -139,9 +127,6 @@ func trainOn(c *config, d *drill, device, variant string, exact []float64, budge
 	if err := warm(c.warmup, start.Add(budget/2), cs, benches, func(*contestant) {}); err != nil {
 		return failedRows(all, err)
 	}
-	for _, t := range all {
-		t.counting = true
-	}
 	interleave(time.Now, budget-time.Since(start), c.runs, cs, func(round int, k *contestant) {
 		show.part(round, c.runs, "%s: %s, run %d of %d", device, k.name, round+1, c.runs)
 	})
@@ -164,8 +149,7 @@ func failedRows(all []*trained, err error) (rows []Row) {
 }
 
 func newTrained(c *config, d *drill, device, variant, mode, how string, exact []float64) *trained {
-	t := &trained{row: emptyRow(), steps: 1, soaks: c.tier != "0"}
-	t.row.Suite, t.row.Device, t.row.Variant, t.row.Mode, t.row.DType, t.row.Threads = "train", device, variant, mode, c.dtype.String(), c.threads
+	t := &trained{row: c.newRow("train", device, variant, mode), steps: 1, soaks: c.tier != "0"}
 	t.row.Train = &TrainFigures{How: how, Loss: absent, Exact: absent}
 	t.contestant = &contestant{name: fmt.Sprintf("%s %s %s", variant, mode, how)}
 	fail := func(err error) *trained {
@@ -206,7 +190,7 @@ const (
 // sample runs steps for about batchTime, waits for the last one, and returns the time of one.
 func (t *trained) sample() (time.Duration, error) {
 	dev := t.bench.dev
-	for start, n := time.Now(), 0; t.soaks && !t.counting && n < soakSteps && time.Since(start) < soakTime; n++ {
+	for start, n := time.Now(), 0; t.soaks && !t.contestant.counting && n < soakSteps && time.Since(start) < soakTime; n++ {
 		if err := t.step(); err != nil {
 			return 0, err
 		}
@@ -225,7 +209,7 @@ func (t *trained) sample() (time.Duration, error) {
 			t.steps *= 2
 			continue
 		}
-		if t.counting {
+		if t.contestant.counting {
 			after := dev.Stats()
 			t.hot = t.hot.plus(countsOf(after), countsOf(before))
 			t.ops += after.Ops - before.Ops
@@ -256,11 +240,8 @@ func (t *trained) finish(all []*trained) {
 	if r.Error != "" || t.ran == 0 {
 		return
 	}
-	r.Kernels = float64(t.hot.launches) / float64(t.ran)
-	r.BytesRead, r.BytesWritten = t.hot.read/t.ran, t.hot.written/t.ran
-	r.ExplorationsHot, r.CompilesHot, r.AllocsHot = t.hot.explorations, t.hot.compiles, t.hot.allocs
+	r.count(t.bench.dev.Name(), t.hot, t.ran)
 	r.Train.Ops = t.ops / t.ran
-	r.Tier = tierName(t.bench.dev.Name(), t.hot)
 	r.time(t.contestant, nil)
 	for _, o := range all {
 		if o.row.Mode == unfused && o.row.Train.How == r.Train.How && r.Mode == fused {

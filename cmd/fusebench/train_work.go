@@ -46,7 +46,7 @@ func lessonOf(variant string) (l lesson, sizes []int, err error) {
 		for part := range strings.SplitSeq(rest, "x") {
 			n, err := strconv.Atoi(part)
 			if err != nil || n < 1 || n > 1<<16 {
-				return l, nil, usageError("-variants %q: %q is no size", variant, part)
+				return l, nil, usageError("-variants %q: %q is not a size", variant, part)
 			}
 			sizes = append(sizes, n)
 		}
@@ -289,6 +289,19 @@ func learnMLP(l *learner, _ []int, small bool) error {
 	return nil
 }
 
+// classifier is a model whose results are classes.
+type classifier interface {
+	Forward(c *nn.Ctx, x *millrace.Tensor) *millrace.Tensor
+}
+
+// classify makes the training step of a classifier, from inputs and classes.
+func (l *learner) classify(opt *optim.Optimizer, m classifier) error {
+	l.train(opt, func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
+		return nn.CrossEntropy(m.Forward(c, in[0]), in[1])
+	})
+	return nil
+}
+
 // batches makes the inputs of 16 steps: symbols and the classes to predict.
 func (l *learner) batches(symbols, classes int, x, y []int) {
 	for range 16 {
@@ -303,10 +316,7 @@ func learnMakeMore(l *learner, sizes []int, small bool) error {
 	}
 	m := models.NewMakeMore(27, 16, embed, hidden, l.options()...)
 	l.batches(27, 27, []int{batch, 16}, []int{batch})
-	l.train(optim.SGD(l.params(m), optim.LR(0.1)), func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
-		return nn.CrossEntropy(m.Forward(c, in[0]), in[1])
-	})
-	return nil
+	return l.classify(optim.SGD(l.params(m), optim.LR(0.1)), m)
 }
 
 func learnGPT(l *learner, sizes []int, small bool) error {
@@ -316,10 +326,7 @@ func learnGPT(l *learner, sizes []int, small bool) error {
 	}
 	m := models.NewGPT(cfg, l.options()...)
 	l.batches(65, 65, []int{sizes[0], cfg.Context}, []int{sizes[0], cfg.Context})
-	l.train(optim.SGD(l.params(m), optim.LR(3e-4)), func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
-		return nn.CrossEntropy(m.Forward(c, in[0]), in[1])
-	})
-	return nil
+	return l.classify(optim.SGD(l.params(m), optim.LR(3e-4)), m)
 }
 
 func learnNanoGPT(l *learner, _ []int, small bool) error {
@@ -333,10 +340,7 @@ func learnNanoGPT(l *learner, _ []int, small bool) error {
 	l.inputs = [][]*millrace.Tensor{{l.ints(65, x...), l.ints(65, x...)}}
 	flat := func(name string) bool { return strings.Contains(name, "norm") }
 	opt := optim.AdamW(l.params(m), optim.LR(1e-3), optim.Betas(0.9, 0.99), optim.WeightDecay(0.1), optim.Group(flat, optim.WeightDecay(0)))
-	l.train(opt, func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
-		return nn.CrossEntropy(m.Forward(c, in[0]), in[1])
-	})
-	return nil
+	return l.classify(opt, m)
 }
 
 func learnResNet(l *learner, _ []int, small bool) error {
@@ -347,10 +351,7 @@ func learnResNet(l *learner, _ []int, small bool) error {
 	m := models.NewResNet(n, 10, l.options()...)
 	l.inputs = [][]*millrace.Tensor{{l.floats(1, batch, 3, size, size), l.ints(10, batch)}}
 	opt := optim.SGD(l.params(m), optim.LR(0.1), optim.Momentum(0.9), optim.WeightDecay(1e-4))
-	l.train(opt, func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
-		return nn.CrossEntropy(m.Forward(c, in[0]), in[1])
-	})
-	return nil
+	return l.classify(opt, m)
 }
 
 func learnGRU(l *learner, _ []int, small bool) error {
@@ -361,10 +362,7 @@ func learnGRU(l *learner, _ []int, small bool) error {
 	m := models.NewGRUClassifier(symbols, embed, hidden, 2, l.options()...)
 	m.ByHand = l.name == "gruhand"
 	l.inputs = [][]*millrace.Tensor{{l.ints(symbols, batch, steps), l.ints(2, batch)}}
-	l.train(optim.AdamW(l.params(m), optim.LR(1e-3), optim.ClipNorm(5)), func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
-		return nn.CrossEntropy(m.Forward(c, in[0]), in[1])
-	})
-	return nil
+	return l.classify(optim.AdamW(l.params(m), optim.LR(1e-3), optim.ClipNorm(5)), m)
 }
 
 // lossesOf returns the losses of the first n steps.

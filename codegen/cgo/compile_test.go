@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -54,7 +54,7 @@ func compile(t *testing.T, source string, flags ...string) (object string) {
 // check for uninitialised values takes most of the time and has the same result in all, so it is
 // done in one.
 func TestCompiles(t *testing.T) {
-	dtypes := kerneltest.DTypes
+	dtypes := kernels.DTypes
 	if testing.Short() {
 		dtypes = []ir.DType{ir.Uint8, ir.Float32}
 	}
@@ -62,11 +62,11 @@ func TestCompiles(t *testing.T) {
 		for _, dt := range dtypes {
 			t.Run(isa.Name+"/"+dt.String(), func(t *testing.T) {
 				t.Parallel()
-				want := kerneltest.StorageOps
+				want := kernels.StorageOps
 				if !dt.Storage() {
 					want = nil
 				}
-				k, err := codegen.Lower(kerneltest.EveryOp(dt, want))
+				k, err := codegen.Lower(kernels.EveryOp(dt, want))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -172,7 +172,7 @@ func TestLanewiseCompiles(t *testing.T) {
 	if vectorISA == nil {
 		vectorISA = Portable
 	}
-	for _, dt := range kerneltest.DTypes {
+	for _, dt := range kernels.DTypes {
 		k, err := codegen.Parse(strings.ReplaceAll(`in 0 : T
 in 1 : int32
 in 2 : int64

@@ -6,6 +6,8 @@
 // the domain. The caller splits the domain over threads, and folds the values that a kernel
 // reduces. So the order of a sum is defined in one place, for every tier.
 //
+// Input: kernels, and a [Variant] and an [ISA] to print for. Output: C. Read print.go first.
+//
 // Engine part: no compatibility promise; use package millrace.
 package cgo
 
@@ -15,10 +17,6 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 )
-
-// Version is part of the key of everything compiled from this printer's output. It grows when the
-// output changes.
-const Version = 2
 
 // ABI is the text with which printed kernels begin, and which their callers include.
 //

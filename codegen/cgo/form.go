@@ -21,8 +21,8 @@ import (
 // sources are the sources of the printer; a test checks that none is missing.
 //
 //go:embed abi.h builtins.go doc.go extremum.go form.go guard.go helpers.go isa.go kernel.go
-//go:embed literal.go memory.go position.go print.go probe.go row.go some.go spell.go static.go
-//go:embed sub.go types.go
+//go:embed literal.go memory.go position.go print.go probe.go row.go some.go spell.go sub.go
+//go:embed types.go
 var sources embed.FS
 
 // Printer is a hash of this package: after any change of it, kernels are compiled again.

@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/golden"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/golden"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 )
 
 // TestGolden prints the kernels of testdata. The command is the ISA and the variant's letters. The
 // ABI and the walking code, which are the same in every text, are left out, and so are runs of
 // blank lines.
 func TestGolden(t *testing.T) {
-	seen := kerneltest.Seen{}
+	seen := kernels.Seen{}
 	golden.Run(t, "testdata", map[string]golden.Handler{
 		"print": func(t *testing.T, c *golden.Case) string {
 			k, err := codegen.Parse(c.Input)

@@ -6,19 +6,16 @@ package cgo
 type ISA struct {
 	Name  string
 	Bytes int // of one vector register
-	// Target is the name of the instructions in target attributes of GCC and clang, on x86; "" for
-	// those that every processor of the architecture has.
-	Target string
 }
 
 // The ISAs, the widest first within a family. Portable uses only the compiler's own lowering of
 // 16-byte vectors.
 var (
-	AVX512   = &ISA{"avx512", 64, "avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512"}
-	AVX2     = &ISA{"avx2", 32, "avx2,fma"}
-	SSE      = &ISA{"sse", 16, ""}
-	NEON     = &ISA{"neon", 16, ""}
-	Portable = &ISA{"portable", 16, ""}
+	AVX512   = &ISA{"avx512", 64}
+	AVX2     = &ISA{"avx2", 32}
+	SSE      = &ISA{"sse", 16}
+	NEON     = &ISA{"neon", 16}
+	Portable = &ISA{"portable", 16}
 )
 
 // ISAs lists them all.

@@ -11,18 +11,15 @@ import (
 // literal writes a value exactly, as a scalar of its value type. Floats are hexadecimal. C has no
 // literals for infinities and NaN, so they are made from bits.
 func literal(dt ir.DType, bits uint64) string {
-	switch dt {
+	bits = dt.HeldBits(bits)
+	switch dt.Held() {
 	case ir.Bool:
 		if bits != 0 {
 			return "-1"
 		}
 		return "0"
-	case ir.Uint8, ir.Uint16, ir.Uint32, ir.Float16, ir.BFloat16:
+	case ir.Uint32:
 		return fmt.Sprintf("%#xu", bits)
-	case ir.Int8:
-		return fmt.Sprintf("(s_i32)%#xu", uint32(int8(bits)))
-	case ir.Int16:
-		return fmt.Sprintf("(s_i32)%#xu", uint32(int16(bits)))
 	case ir.Int32:
 		return fmt.Sprintf("(s_i32)%#xu", bits)
 	case ir.Uint64:

@@ -68,7 +68,7 @@ const flushText = "/* Runs where the processor flushes denormals to zero. */\n"
 func printersOf(units []Unit) (list []*printer, width int, err error) {
 	for _, u := range units {
 		if len(u.Class) != len(u.Operands) {
-			return nil, 0, fmt.Errorf("codegen/cgo: %d classes for %d operands", len(u.Class), len(u.Operands))
+			return nil, 0, fmt.Errorf("codegen/cgo: a unit has %d access classes and %d operands", len(u.Class), len(u.Operands))
 		}
 		p := &printer{k: u.Kernel, v: u.Variant}
 		p.viaLanes()

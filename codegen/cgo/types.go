@@ -2,6 +2,7 @@ package cgo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/millrace-go/millrace/ir"
@@ -19,20 +20,35 @@ type ctype struct {
 // Values of 8 and 16 bits are held in 32 bits, a 16-bit float as its bits. Then all vectors of a
 // kernel have the same number of lanes; besides, no ISA has all byte operations. A Bool is a mask,
 // all ones or zero; see [speller.mask].
-var ctypes = [ir.NumDTypes]ctype{
-	ir.Bool:     {"i32", "mr_i32", "mr_u8", 4, 1},
-	ir.Uint8:    {"u32", "mr_u32", "mr_u8", 4, 1},
-	ir.Int8:     {"i32", "mr_i32", "mr_i8", 4, 1},
-	ir.Int16:    {"i32", "mr_i32", "mr_i16", 4, 2},
-	ir.Uint16:   {"u32", "mr_u32", "mr_u16", 4, 2},
-	ir.Float16:  {"u32", "mr_u32", "mr_u16", 4, 2},
-	ir.BFloat16: {"u32", "mr_u32", "mr_u16", 4, 2},
-	ir.Int32:    {"i32", "mr_i32", "mr_i32", 4, 4},
-	ir.Int64:    {"i64", "mr_i64", "mr_i64", 8, 8},
-	ir.Uint32:   {"u32", "mr_u32", "mr_u32", 4, 4},
-	ir.Uint64:   {"u64", "mr_u64", "mr_u64", 8, 8},
-	ir.Float32:  {"f32", "float", "float", 4, 4},
-	ir.Float64:  {"f64", "double", "double", 8, 8},
+var ctypes = func() (types [ir.NumDTypes]ctype) {
+	name := func(dt ir.DType) string {
+		switch dt {
+		case ir.Float32:
+			return "float"
+		case ir.Float64:
+			return "double"
+		}
+		return "mr_" + dt.Short()
+	}
+	for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
+		value, elem := dt.Held(), dt
+		if dt == ir.Bool {
+			value = ir.Int32
+		}
+		if elem != value {
+			elem = integer(dt)
+		}
+		types[dt] = ctype{value.Short(), name(value), name(elem), value.Size(), dt.Size()}
+	}
+	return types
+}()
+
+// integer is the integer dtype as which C reads a narrow element.
+func integer(dt ir.DType) ir.DType {
+	if dt.IsInt() {
+		return dt
+	}
+	return dt.Unsigned()
 }
 
 // narrow is the memory type of elements that are smaller than their values.
@@ -88,13 +104,28 @@ func vectorTypes(n int) string {
 		fmt.Fprintf(&b, "typedef %s v_%s __attribute__((vector_size(%d)));\n", t.scalar, t.short, n*t.size)
 		fmt.Fprintf(&b, "typedef %s m_%s __attribute__((vector_size(%d), aligned(%d), may_alias));\n", t.scalar, t.short, n*t.size, t.size)
 	}
-	for _, dt := range []ir.DType{ir.Uint8, ir.Int8, ir.Uint16, ir.Int16} {
-		elem, _ := narrow(dt)
-		size := ctypes[dt].mem
+	for _, dt := range narrowInts() {
+		elem, size := dt.Short(), dt.Size()
 		fmt.Fprintf(&b, "typedef mr_%s v_%s __attribute__((vector_size(%d)));\n", elem, elem, n*size)
 		fmt.Fprintf(&b, "typedef mr_%s m_%s __attribute__((vector_size(%d), aligned(%d), may_alias));\n", elem, elem, n*size, size)
 	}
 	return b.String()
+}
+
+// narrowInts are the integers that are smaller than their values.
+func narrowInts() (dts []ir.DType) {
+	for dt := range ir.NumDTypes {
+		if dt.IsInt() && dt.Held() != dt {
+			dts = append(dts, dt)
+		}
+	}
+	slices.SortFunc(dts, func(a, b ir.DType) int {
+		if a.Size() != b.Size() {
+			return a.Size() - b.Size()
+		}
+		return strings.Compare(b.Short(), a.Short()) // unsigned first
+	})
+	return dts
 }
 
 // each repeats form for lanes 0 to n-1; $ stands for the lane.

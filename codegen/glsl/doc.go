@@ -6,5 +6,7 @@
 // no measurable cost. WGSL has no such word. If a rounding must be kept, package shader's forms do
 // it in both languages: an exclusive-or with a run-time zero, and tests of the bits of NaN.
 //
+// Input: what package shader asks a [shader.Dialect]. Output: GLSL. Read dialect.go first.
+//
 // Engine part: no compatibility promise; use package millrace.
 package glsl

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen/wgsl"
-	"github.com/millrace-go/millrace/internal/shadertest"
+	"github.com/millrace-go/millrace/internal/testing/shadertest"
 )
 
 // TestGolden checks the text of some shaders, and of all ops. The cases are those of WGSL. The texts

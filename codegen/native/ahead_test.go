@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package native
+package native_test
 
 import (
 	"math/rand/v2"
@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/codegen/native/arm64"
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
@@ -17,12 +19,12 @@ import (
 func TestAhead(t *testing.T) {
 	k := parse(t, "in 0 : float32\nin 1 : uint8\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : uint8\n%2 = convert %1 : float32\n%3 = add %0 %2 : float32\nstore 2 %3\n")
 	for _, isa := range runnable() {
-		if isa.A64 {
+		if isa == arm64.NEON {
 			continue
 		}
 		v := all(k, codegen.Contiguous)
 		v.Ahead = 1<<0 | 1<<1
-		f, err := Compile(k, v, isa, true)
+		f, err := native.Compile(k, v, isa, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,10 +46,10 @@ func TestAhead(t *testing.T) {
 				for i := range in {
 					in[i], small[i] = rng.Float32(), uint8(i)
 				}
-				words[FramePoints/8], words[FrameRows/8] = uint64(n), 1
+				words[native.FramePoints/8], words[native.FrameRows/8] = uint64(n), 1
 				for i, at := range []unsafe.Pointer{unsafe.Pointer(&in[0]), unsafe.Pointer(&small[0]), unsafe.Pointer(&out[0])} {
-					w := words[(FrameArgs+i*OperandBytes)/8:]
-					w[Address/8], w[Step/8], w[Ahead/8] = uint64(uintptr(at)), uint64(k.Operands[i].DT.Size()), uint64(far)
+					w := words[(native.FrameArgs+i*native.OperandBytes)/8:]
+					w[native.Address/8], w[native.Step/8], w[native.Ahead/8] = uint64(uintptr(at)), uint64(k.Operands[i].DT.Size()), uint64(far)
 				}
 				machine.Call(code.Addr(0), p, machine.KeepMXCSR)
 				runtime.KeepAlive([]any{in, small, out, words})

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package native
+package native_test
 
 import (
 	"encoding/binary"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/native"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -91,13 +92,13 @@ func TestOneDivisor(t *testing.T) {
 // too little other work to hide the divider's time.
 func TestHiddenDivisions(t *testing.T) {
 	for _, isa := range runnable() {
-		if !isa.EVEX {
+		if !isa.Masks {
 			continue
 		}
 		for _, c := range []struct {
 			others int
 			want   bool
-		}{{0, true}, {2 * divisionWait, false}} {
+		}{{0, true}, {2 * native.DivisionWait, false}} {
 			text := "in 0 : float32\nin 1 : float32\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = fdiv %0 %1 : float32\n"
 			for i := range c.others {
 				text += fmt.Sprintf("%%%d = add %%%d %%0 : float32\n", i+3, i+2)
@@ -105,7 +106,7 @@ func TestHiddenDivisions(t *testing.T) {
 			k := parse(t, text+fmt.Sprintf("store 2 %%%d\n", c.others+2))
 			v := all(k, codegen.Contiguous)
 			v.Class[1] = codegen.Splat
-			f, err := Compile(k, v, isa, true)
+			f, err := native.Compile(k, v, isa, true)
 			if err != nil {
 				t.Fatal(err)
 			}

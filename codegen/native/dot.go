@@ -88,141 +88,61 @@ func (d *Dot) Along(rows int) int { return d.Alongs[rows] }
 // AlongRows is the largest number of rows that has such a function, or 0.
 func (d *Dot) AlongRows() int { return max(len(d.Alongs)-1, 0) }
 
-// dotKind is a kind of element.
-type dotKind struct {
-	size                               int
-	fma, add, mul                      op // fma, or mul and add
-	byLane                             op // of arm64: fma, or mul and add, with one lane of a vector
-	get, put, spread, getPart, putPart op
-}
-
-var (
-	dotF32 = &dotKind{4, vfmadd231ps, vaddps, opNone, opNone, vmovups, vmovupsTo, vbroadcastss, vmaskmovps, vmaskmovpsTo}
-	dotF64 = &dotKind{8, vfmadd231pd, vaddpd, opNone, opNone, vmovupd, vmovupdTo, vbroadcastsd, vmaskmovpd, vmaskmovpdTo}
-	dotI32 = &dotKind{4, opNone, vpaddd, vpmulld, opNone, vmovups, vmovupsTo, vbroadcastss, vmaskmovps, vmaskmovpsTo}
-	dotI64 = &dotKind{8, opNone, vpaddq, vpmullq, opNone, vmovupd, vmovupdTo, vbroadcastsd, vmaskmovpd, vmaskmovpdTo}
-)
-
-// dotKinds are the elements for which there are tiles. Integer sums and products wrap, so signed and
-// unsigned use the same code, and narrower integers are computed in wider ones.
-var dotKinds = map[ir.DType]*dotKind{
-	ir.Float32: dotF32, ir.Float64: dotF64,
-	ir.Int32: dotI32, ir.Uint32: dotI32, ir.Int64: dotI64, ir.Uint64: dotI64,
-}
-
 // NewDot makes the code for contractions of elements of a dtype.
 func NewDot(isa *ISA, dt ir.DType, listed bool) (*Dot, error) {
-	kind := dotKinds[dt]
-	if isa.A64 {
-		kind = neonDots[dt]
-	}
-	if kind == nil {
-		return nil, fmt.Errorf("codegen/native: no contractions of %v for %s", dt, isa.Name)
-	}
-	a := &asm{isa: isa}
+	b := &Buffer{ISA: isa, Buf: make([]byte, 0, 32<<10), Fixes: make([]Fix, 0, 512)} // enough for 64-byte vectors of float32
 	if listed {
-		a.lines = &listing{}
+		b.Lines = &Listing{}
 	}
-	d := &Dot{Size: kind.size, Lanes: isa.Bytes / kind.size}
-	g := &dotGen{asm: a, dotKind: kind, d: d, pairs: kind.mul == vpmullq && !isa.EVEX}
-	if !isa.EVEX && !isa.A64 {
-		g.masks = a.data(tailMasks(d.Lanes, d.Size))
+	d := &Dot{}
+	g := &dotGen{Buffer: b, Machine: isa.New(b, nil), D: d}
+	if d.Size, g.pairs = g.Elements(dt); d.Size == 0 {
+		return nil, fmt.Errorf("codegen/native: contractions of %v are not supported for %s", dt, isa.Name)
 	}
+	d.Lanes = isa.Bytes / d.Size
 	g.tiles()
 	g.transposes()
 	g.walks()
 	g.alongs()
 	g.dots()
 	g.scans()
-	code, err := a.finish()
+	code, err := b.Finish(g.Machine)
 	if err != nil {
 		return nil, err
 	}
 	d.Code = code
 	if listed {
-		d.Listing = a.lines.String()
+		d.Listing = b.Lines.String()
 	}
 	return d, nil
 }
 
 // dotGen makes the code of a Dot.
 type dotGen struct {
-	*asm
-	*dotKind
-	d     *Dot
-	pairs bool // products of 64 bits are made of three products of 32 bits
-	masks mem  // see tailMasks
+	*Buffer
+	Machine
+	D     *Dot
+	pairs bool // products of 64 bits are made of several products, which takes registers
 }
 
 // begin begins a function and returns its offset.
 func (g *dotGen) begin(format string, args ...any) int {
 	g.align(64)
 	g.note(format, args...)
-	return len(g.buf)
+	return len(g.Buf)
 }
 
-// nops are instructions that do nothing, by length.
-var nops = [...]string{"", "\x90", "\x66\x90", "\x0f\x1f\x00", "\x0f\x1f\x40\x00", "\x0f\x1f\x44\x00\x00", "\x66\x0f\x1f\x44\x00\x00",
-	"\x0f\x1f\x80\x00\x00\x00\x00", "\x0f\x1f\x84\x00\x00\x00\x00\x00", "\x66\x0f\x1f\x84\x00\x00\x00\x00\x00"}
-
 // align continues at a multiple of to, so that the processor fetches a loop's start in one piece.
-func (a *asm) align(to int) {
-	for a.isa.A64 && len(a.buf)%to != 0 {
-		begin := len(a.buf)
-		a.emit32(nopA64)
-		a.text(begin, "nop")
-	}
-	for n := -len(a.buf) & (to - 1); n > 0; {
-		some := min(n, len(nops)-1)
-		begin := len(a.buf)
-		a.emit([]byte(nops[some])...)
-		a.text(begin, "nop ; %d", some)
+func (g *dotGen) align(to int) {
+	for n := -len(g.Buf) & (to - 1); n > 0; {
+		begin := len(g.Buf)
+		some := g.Nop(n)
+		g.Text(begin, "nop ; %d", some)
 		n -= some
 	}
 }
 
-// vec3 emits an instruction on whole vectors.
-func (g *dotGen) vec3(o op, to, x uint8, y rm) {
-	g.vector(o, g.isa.Bytes, args{reg: to, v: x, rm: y, imm: noImm})
-}
-
-func (g *dotGen) vec3i(o op, to, x uint8, y rm, imm int16) {
-	g.vector(o, g.isa.Bytes, args{reg: to, v: x, rm: y, imm: imm})
-}
-
-// either emits an instruction of amd64 or one of arm64 on whole vectors. On arm64 an operand in
-// memory is first loaded into a register.
-func (g *dotGen) either(o, n op, to, x uint8, y rm) {
-	if !g.isa.A64 {
-		g.vec3(o, to, x, y)
-		return
-	}
-	if y.inMem {
-		g.loadVec(v30, g.isa.Bytes, y.mem)
-		y = inReg(v30)
-	}
-	g.neon(n, to, x, y.reg, 0)
-}
-
-// loadWhole loads a vector of elements.
-func (g *dotGen) loadWhole(r uint8, m mem) {
-	if g.isa.A64 {
-		g.loadVec(r, g.isa.Bytes, m)
-		return
-	}
-	g.vec3(g.get, r, 0, inMem(m))
-}
-
-// storeWhole stores a vector of elements.
-func (g *dotGen) storeWhole(m mem, r uint8) {
-	if g.isa.A64 {
-		g.storeVec(m, g.isa.Bytes, r)
-		return
-	}
-	g.vec3(g.put, r, 0, inMem(m))
-}
-
-// at2 is memory at base + index*scale + disp.
-func at2(base, index gpr, scale uint8, disp int) mem {
-	return mem{base: base, index: index, scale: scale, disp: int32(disp)}
+// At2 is memory at base + index*scale + disp.
+func At2(base, index GPR, scale uint8, disp int) Mem {
+	return Mem{Base: base, Index: index, Scale: scale, Disp: int32(disp)}
 }

@@ -1,10 +1,12 @@
-package native
+package native_test
 
 import (
 	"testing"
 	"time"
 	"unsafe"
 
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/codegen/native/amd64"
 	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
 )
@@ -12,13 +14,13 @@ import (
 // BenchmarkTile runs the largest tile on panels of a strip that the second-level cache holds, in
 // turns with a measurement of the core's limit.
 func BenchmarkTile(b *testing.B) {
-	for i, isa := range []*ISA{AVX2, AVX512} {
+	for i, isa := range []*native.ISA{amd64.AVX2, amd64.AVX512} {
 		if !machine.Level().Has(machine.ISA(i + 1)) {
 			continue
 		}
 		b.Run(isa.Name, func(b *testing.B) {
 			d := mapDot(b, isa, ir.Float32)
-			roof, err := NewRoof(isa)
+			roof, err := native.NewRoof(isa)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -30,9 +32,9 @@ func BenchmarkTile(b *testing.B) {
 			wide := 2 * d.Lanes
 			x, y, c := make([]float32, d.Rows*k), make([]float32, panels*k*wide+16), make([]float32, d.Rows*panels*wide)
 			skip := int(-uintptr(unsafe.Pointer(&y[0]))&63) / 4
-			f := &TileFrame{X: unsafe.Pointer(&x[0]), Y: unsafe.Pointer(&y[skip]), C: unsafe.Pointer(&c[0]), LdX: 4 * k, LdY: int64(4 * wide), LdC: int64(4 * panels * wide),
-				StepY: int64(4 * k * wide), StepC: int64(4 * wide), K: k, Panels: panels, Tail: int64(d.Lanes), Flags: TileOpen | TileClose}
-			r := &RoofFrame{Count: int64(2 * d.Rows * panels * wide * k / roof.Flops)}
+			f := &native.TileFrame{X: unsafe.Pointer(&x[0]), Y: unsafe.Pointer(&y[skip]), C: unsafe.Pointer(&c[0]), LdX: 4 * k, LdY: int64(4 * wide), LdC: int64(4 * panels * wide),
+				StepY: int64(4 * k * wide), StepC: int64(4 * wide), K: k, Panels: panels, Tail: int64(d.Lanes), Flags: native.TileOpen | native.TileClose}
+			r := &native.RoofFrame{Count: int64(2 * d.Rows * panels * wide * k / roof.Flops)}
 			var tile, most time.Duration
 			for b.Loop() {
 				t0 := time.Now()

@@ -1,4 +1,4 @@
-package native
+package native_test
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/codegen/native/amd64"
+	"github.com/millrace-go/millrace/codegen/native/arm64"
 	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
 )
@@ -18,14 +21,14 @@ type number interface {
 
 // eachDot runs a test for each ISA that this processor has and each kind of element.
 func eachDot(t *testing.T, f32 func(*testing.T, *mappedDot), f64 func(*testing.T, *mappedDot), i32 func(*testing.T, *mappedDot), i64 func(*testing.T, *mappedDot)) {
-	for i, isa := range []*ISA{AVX2, AVX512, NEON} {
+	for i, isa := range []*native.ISA{amd64.AVX2, amd64.AVX512, arm64.NEON} {
 		if !machine.Level().Has(machine.ISA(i + 1)) {
 			t.Logf("no %s here", isa.Name)
 			continue
 		}
 		for dt, f := range map[ir.DType]func(*testing.T, *mappedDot){ir.Float32: f32, ir.Float64: f64, ir.Int32: i32, ir.Uint64: i64} {
-			if isa.A64 && neonDots[dt] == nil {
-				if _, err := NewDot(isa, dt, false); err == nil {
+			if isa == arm64.NEON && dt == ir.Uint64 {
+				if _, err := native.NewDot(isa, dt, false); err == nil {
 					t.Errorf("%v: not said to be there", dt)
 				}
 				continue
@@ -37,14 +40,14 @@ func eachDot(t *testing.T, f32 func(*testing.T, *mappedDot), f64 func(*testing.T
 
 // mappedDot is code that can be called.
 type mappedDot struct {
-	*Dot
-	isa  *ISA
+	*native.Dot
+	ISA  *native.ISA
 	code *machine.Code
 }
 
-func mapDot(t testing.TB, isa *ISA, dt ir.DType) *mappedDot {
+func mapDot(t testing.TB, isa *native.ISA, dt ir.DType) *mappedDot {
 	t.Helper()
-	d, err := NewDot(isa, dt, false)
+	d, err := native.NewDot(isa, dt, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,17 +143,17 @@ func tileCase[T number](t *testing.T, d *mappedDot, rng *rand.Rand, rows, vecs, 
 	for i := range rows {
 		for j := range panels * wide {
 			var s T
-			if flags&TileOpen == 0 {
+			if flags&native.TileOpen == 0 {
 				s = acc[i*panels*wide+j]
 			}
 			for p := range k {
 				s = chain(x[i*ldx+p], y[j/wide*stepY+p*ldy+j%wide], s)
 			}
 			switch at := i*ldc + j; {
-			case flags&TileClose == 0:
+			case flags&native.TileClose == 0:
 				wantAcc[i*panels*wide+j] = s
 			case j >= cols:
-			case flags&TileFirst != 0:
+			case flags&native.TileFirst != 0:
 				wantC[at] = 0 + s
 			default:
 				wantC[at] += s
@@ -158,7 +161,7 @@ func tileCase[T number](t *testing.T, d *mappedDot, rng *rand.Rand, rows, vecs, 
 		}
 	}
 	size := int64(d.Size)
-	f := &TileFrame{X: unsafe.Pointer(&x[0]), Y: unsafe.Pointer(&y[0]), C: unsafe.Pointer(&c[0]), Acc: unsafe.Pointer(&acc[0]),
+	f := &native.TileFrame{X: unsafe.Pointer(&x[0]), Y: unsafe.Pointer(&y[0]), C: unsafe.Pointer(&c[0]), Acc: unsafe.Pointer(&acc[0]),
 		LdX: int64(ldx) * size, LdY: int64(ldy) * size, LdC: int64(ldc) * size, LdAcc: int64(panels*wide) * size,
 		StepY: int64(stepY) * size, StepC: int64(wide) * size, K: int64(k), Panels: int64(panels), Tail: int64(tail), Flags: int64(flags)}
 	if rng.IntN(2) == 0 { // prefetching changes nothing, at any address
@@ -188,7 +191,7 @@ func transposeTest[T number](t *testing.T, d *mappedDot) {
 	for n := 1; n < 6; n++ {
 		k, ld := n*piece, d.Lanes+rng.IntN(5)
 		from, to := someNumbers[T](rng, d.Lanes*k), make([]T, k*ld)
-		f := &TransposeFrame{Dst: unsafe.Pointer(&to[0]), LdDst: int64(ld) * size, K: int64(k)}
+		f := &native.TransposeFrame{Dst: unsafe.Pointer(&to[0]), LdDst: int64(ld) * size, K: int64(k)}
 		for i := range d.Lanes {
 			f.Rows[i] = unsafe.Pointer(&from[i*k])
 		}
@@ -216,7 +219,7 @@ func transposeTest[T number](t *testing.T, d *mappedDot) {
 				}
 			}
 		}
-		d.call(d.Panels, unsafe.Pointer(&PanelsFrame{Src: unsafe.Pointer(&from[0]), Dst: unsafe.Pointer(&to[0]),
+		d.call(d.Panels, unsafe.Pointer(&native.PanelsFrame{Src: unsafe.Pointer(&from[0]), Dst: unsafe.Pointer(&to[0]),
 			LdSrc: int64(ld) * size, Panel: int64(panel) * size, Full: int64(cols / wide), Rest: int64(cols % wide), K: int64(k)}))
 		for i := range to {
 			if !sameNumber(to[i], want[i]) {
@@ -241,24 +244,24 @@ func alongTest[T number](t *testing.T, d *mappedDot) {
 			x, y := someNumbers[T](rng, rows*ldx), someNumbers[T](rng, tail*k)
 			c, acc := someNumbers[T](rng, rows*ldc), someNumbers[T](rng, rows*d.Lanes)
 			want, wantAcc := append([]T(nil), c...), append([]T(nil), acc...)
-			f := &AlongFrame{TileFrame: TileFrame{X: unsafe.Pointer(&x[0]), C: unsafe.Pointer(&c[0]), Acc: unsafe.Pointer(&acc[0]), LdX: int64(ldx) * size,
+			f := &native.AlongFrame{TileFrame: native.TileFrame{X: unsafe.Pointer(&x[0]), C: unsafe.Pointer(&c[0]), Acc: unsafe.Pointer(&acc[0]), LdX: int64(ldx) * size,
 				LdC: int64(ldc) * size, LdAcc: int64(d.Lanes) * size, K: int64(k), Tail: int64(tail), Flags: int64(flags)}}
 			for j := range d.Lanes {
 				column := min(j, tail-1)
 				f.Columns[j] = unsafe.Pointer(&y[column*k])
 				for i := range rows {
 					var s T
-					if flags&TileOpen == 0 {
+					if flags&native.TileOpen == 0 {
 						s = acc[i*d.Lanes+j]
 					}
 					for p := range k {
 						s = chain(x[i*ldx+p], y[column*k+p], s)
 					}
 					switch {
-					case flags&TileClose == 0:
+					case flags&native.TileClose == 0:
 						wantAcc[i*d.Lanes+j] = s
 					case j >= tail:
-					case flags&TileFirst != 0:
+					case flags&native.TileFirst != 0:
 						want[i*ldc+j] = 0 + s
 					default:
 						want[i*ldc+j] += s
@@ -294,7 +297,7 @@ func dotsTest[T number](t *testing.T, d *mappedDot) {
 		k := 16 / d.Size * (1 + rng.IntN(9))
 		x, y := someNumbers[T](rng, d.Lanes*k+3), someNumbers[T](rng, d.Lanes*k+3)
 		to, want := make([]T, d.Lanes+1), make([]T, d.Lanes+1)
-		f := &DotsFrame{To: unsafe.Pointer(&to[0]), K: int64(k)}
+		f := &native.DotsFrame{To: unsafe.Pointer(&to[0]), K: int64(k)}
 		for l := range d.Lanes {
 			i, j := rng.IntN(len(x)-k), rng.IntN(len(y)-k)
 			f.X[l], f.Y[l] = unsafe.Pointer(&x[i]), unsafe.Pointer(&y[j])
@@ -335,7 +338,7 @@ func scanTest[T number](t *testing.T, d *mappedDot) {
 				}
 			}
 		}
-		f := &DiffersFrame{X: unsafe.Pointer(&x[0]), Ld: int64(ld) * size, Rows: int64(rows), Vectors: int64(vectors), Bits: math.MaxUint64}
+		f := &native.DiffersFrame{X: unsafe.Pointer(&x[0]), Ld: int64(ld) * size, Rows: int64(rows), Vectors: int64(vectors), Bits: math.MaxUint64}
 		d.call(d.Differs, unsafe.Pointer(f))
 		if f.From != int64(from) || f.To != int64(to) {
 			t.Fatalf("%d rows of %d vectors: from %d to %d, want %d to %d", rows, vectors, f.From, f.To, from, to)
@@ -343,7 +346,7 @@ func scanTest[T number](t *testing.T, d *mappedDot) {
 		if vectors == 0 {
 			continue
 		}
-		b := &BeyondFrame{X: f.X, Ld: f.Ld, Rows: f.Rows, Vectors: f.Vectors, Bits: top - 1, Limit: bitsOf(T(4))}
+		b := &native.BeyondFrame{X: f.X, Ld: f.Ld, Rows: f.Rows, Vectors: f.Vectors, Bits: top - 1, Limit: bitsOf(T(4))}
 		beyond := false
 		for i, v := range x {
 			beyond = beyond || v > 4 && i%ld/d.Lanes < vectors

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package native
+package native_test
 
 import (
 	"encoding/binary"
@@ -16,8 +16,9 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/codegen/native"
 	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -89,7 +90,7 @@ func fill(rng *rand.Rand, dt ir.DType, b []byte) {
 	size := dt.Size()
 	for i := 0; i+size <= len(b); i += size {
 		var w [8]byte
-		binary.LittleEndian.PutUint64(w[:], kerneltest.Value(rng, dt))
+		binary.LittleEndian.PutUint64(w[:], kernels.Value(rng, dt))
 		copy(b[i:i+size], w[:])
 	}
 }
@@ -142,7 +143,7 @@ func placed(rng *rand.Rand, class codegen.AccessClass, output bool, rows, n int,
 }
 
 // newExact chooses places and fills operands.
-func newExact(rng *rand.Rand, f *fences, k *codegen.Kernel, v Variant, rows, n int) *exact {
+func newExact(rng *rand.Rand, f *fences, k *codegen.Kernel, v native.Variant, rows, n int) *exact {
 	l := &exact{k: k, rows: rows, n: n}
 	for i, o := range k.Operands {
 		axis := int64(0)
@@ -155,7 +156,7 @@ func newExact(rng *rand.Rand, f *fences, k *codegen.Kernel, v Variant, rows, n i
 		l.add(rng, f, o, p)
 	}
 	for _, dt := range k.Scalars {
-		l.scalars = append(l.scalars, kerneltest.Value(rng, dt))
+		l.scalars = append(l.scalars, kernels.Value(rng, dt))
 	}
 	return l
 }
@@ -172,20 +173,20 @@ func (l *exact) add(rng *rand.Rand, f *fences, o codegen.Operand, p place) {
 }
 
 // frame writes the launch to a frame.
-func (l *exact) frame(f *Func) ([]uint64, unsafe.Pointer) {
+func (l *exact) frame(f *native.Func) ([]uint64, unsafe.Pointer) {
 	words, p := frameFor(f)
-	words[FramePoints/8], words[FrameRows/8] = uint64(l.n), uint64(l.rows)
+	words[native.FramePoints/8], words[native.FrameRows/8] = uint64(l.n), uint64(l.rows)
 	for i, o := range l.k.Operands {
 		at, size := &l.places[i], int64(1)
-		w := words[(FrameArgs+i*OperandBytes)/8:]
+		w := words[(native.FrameArgs+i*native.OperandBytes)/8:]
 		if o.Kind == codegen.Index {
 			w[0] = uint64(at.first)
 		} else {
 			size = int64(o.DT.Size())
 			w[0] = uint64(int64(uintptr(unsafe.Pointer(unsafe.SliceData(l.data[i])))) + at.first*size)
 		}
-		w[Step/8], w[RowStep/8] = uint64(at.step*size), uint64(at.row*size)
-		w[IndexSize/8], w[IndexStep/8] = uint64(at.size), uint64(at.apart*size)
+		w[native.Step/8], w[native.RowStep/8] = uint64(at.step*size), uint64(at.row*size)
+		w[native.IndexSize/8], w[native.IndexStep/8] = uint64(at.size), uint64(at.apart*size)
 		if at.class == codegen.Staged {
 			list := make([]int64, len(at.positions))
 			for j, e := range at.positions {
@@ -193,8 +194,8 @@ func (l *exact) frame(f *Func) ([]uint64, unsafe.Pointer) {
 					list[j] += at.first
 				}
 			}
-			w[Step/8], w[RowStep/8] = 0, 0
-			w[Positions/8] = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(list))))
+			w[native.Step/8], w[native.RowStep/8] = 0, 0
+			w[native.Positions/8] = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(list))))
 			kept = append(kept, list)
 		}
 	}
@@ -205,7 +206,7 @@ func (l *exact) frame(f *Func) ([]uint64, unsafe.Pointer) {
 var kept [][]int64 // objects whose addresses are in frames
 
 // call runs code. The error says where it touched memory that it must not.
-func (l *exact) call(f *Func, code *machine.Code, mxcsr uint32) (words []uint64, err error) {
+func (l *exact) call(f *native.Func, code *machine.Code, mxcsr uint32) (words []uint64, err error) {
 	words, p := l.frame(f)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -285,7 +286,7 @@ func mxcsrFor(k *codegen.Kernel) uint32 {
 
 // checkExact compares code with the interpreter, in all bytes of all operands. A fault of an index
 // is no failure: the results are then undefined, but the recorded fault must be right.
-func checkExact(l *exact, f *Func, code *machine.Code) error {
+func checkExact(l *exact, f *native.Func, code *machine.Code) error {
 	before := copies(l.data)
 	words, err := l.call(f, code, mxcsrFor(l.k))
 	if err != nil {
@@ -296,7 +297,7 @@ func checkExact(l *exact, f *Func, code *machine.Code) error {
 		copy(l.data[i], before[i])
 	}
 	err = l.interpret()
-	if faulted := words[FrameFault/8] != 0; errors.Is(err, ir.ErrIndex) != faulted {
+	if faulted := words[native.FrameFault/8] != 0; errors.Is(err, ir.ErrIndex) != faulted {
 		return fmt.Errorf("fault noted: %v, and the interpreter says %v", faulted, err)
 	} else if faulted {
 		return nil
@@ -309,7 +310,7 @@ func checkExact(l *exact, f *Func, code *machine.Code) error {
 		if o.Kind == codegen.Index {
 			continue
 		}
-		if err := kerneltest.Same(dt, got[i], l.data[i]); err != nil {
+		if err := kernels.Same(dt, got[i], l.data[i]); err != nil {
 			return fmt.Errorf("operand %d (%v): %w", i, l.places[i].class, err)
 		}
 	}
@@ -317,9 +318,9 @@ func checkExact(l *exact, f *Func, code *machine.Code) error {
 }
 
 // compileTest is Compile and Map.
-func compileTest(t testing.TB, k *codegen.Kernel, v Variant, isa *ISA) (*Func, *machine.Code) {
+func compileTest(t testing.TB, k *codegen.Kernel, v native.Variant, isa *native.ISA) (*native.Func, *machine.Code) {
 	t.Helper()
-	f, err := Compile(k, v, isa, false)
+	f, err := native.Compile(k, v, isa, false)
 	if err != nil {
 		t.Fatalf("%v\n%v", err, k)
 	}
@@ -349,7 +350,7 @@ func parse(t testing.TB, text string) *codegen.Kernel {
 }
 
 // randomClasses chooses a class for each operand; for outputs one that they may have.
-func randomClasses(rng *rand.Rand, k *codegen.Kernel) (v Variant) {
+func randomClasses(rng *rand.Rand, k *codegen.Kernel) (v native.Variant) {
 	for _, o := range k.Operands {
 		c := codegen.AccessClass(rng.IntN(int(codegen.Staged) + 1))
 		if o.Kind == codegen.Output && c != codegen.Strided {
@@ -403,7 +404,7 @@ out 3 : %[1]v
 store 3 %%2
 `
 	for _, isa := range runnable() {
-		for _, dt := range kerneltest.DTypes {
+		for _, dt := range kernels.DTypes {
 			t.Run(isa.Name+"/"+dt.String(), func(t *testing.T) {
 				rng, f := rand.New(rand.NewPCG(uint64(dt), 17)), &fences{t: t}
 				for which, text := range []string{plain, guarded, indexed, both} {
@@ -454,7 +455,7 @@ scalar 1 : uint32
 store 2 %%6
 `
 	for _, isa := range runnable() {
-		for _, dt := range kerneltest.DTypes {
+		for _, dt := range kernels.DTypes {
 			rng, f := rand.New(rand.NewPCG(uint64(dt), 19)), &fences{t: t}
 			k := parse(t, fmt.Sprintf(text, dt))
 			for _, class := range []codegen.AccessClass{codegen.Contiguous, codegen.Strided} {
@@ -496,7 +497,7 @@ func TestRandomLoads(t *testing.T) {
 			if rng.IntN(8) == 0 {
 				modes = []ir.IndexMode{ir.IndexError}
 			}
-			tryKernel(t, rng, f, isa, kerneltest.RandomLoads(rng, 16+rng.IntN(40), modes...), seed)
+			tryKernel(t, rng, f, isa, kernels.RandomLoads(rng, 16+rng.IntN(40), modes...), seed)
 		}
 	}
 }
@@ -508,7 +509,7 @@ func TestRandomExact(t *testing.T) {
 		f := &fences{t: t}
 		for seed := firstSeed(); seed < firstSeed()+n; seed++ {
 			rng := rand.New(rand.NewPCG(uint64(seed), 29))
-			tryKernel(t, rng, f, isa, kerneltest.Random(rng, 4+rng.IntN(60), 0), seed)
+			tryKernel(t, rng, f, isa, kernels.Random(rng, 4+rng.IntN(60), 0), seed)
 		}
 	}
 }
@@ -520,13 +521,13 @@ func TestPressure(t *testing.T) {
 		f := &fences{t: t}
 		for seed := firstSeed(); seed < firstSeed()+n; seed++ {
 			rng := rand.New(rand.NewPCG(uint64(seed), 31))
-			tryKernel(t, rng, f, isa, kerneltest.RandomWide(rng, 200+rng.IntN(100)), seed)
+			tryKernel(t, rng, f, isa, kernels.RandomWide(rng, 200+rng.IntN(100)), seed)
 		}
 	}
 }
 
 // tryKernel runs a kernel in a few rows.
-func tryKernel(t *testing.T, rng *rand.Rand, f *fences, isa *ISA, k *codegen.Kernel, seed int) {
+func tryKernel(t *testing.T, rng *rand.Rand, f *fences, isa *native.ISA, k *codegen.Kernel, seed int) {
 	t.Helper()
 	plain := k
 	k = lower(t, k)

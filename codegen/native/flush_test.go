@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package native
+package native_test
 
 import (
 	"encoding/binary"
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -25,7 +25,7 @@ func (l *exact) tiny(rng *rand.Rand) {
 				continue
 			}
 			var w [8]byte
-			binary.LittleEndian.PutUint64(w[:], kerneltest.Tiny(rng, o.DT))
+			binary.LittleEndian.PutUint64(w[:], kernels.Tiny(rng, o.DT))
 			copy(l.data[i][at:at+size], w[:])
 		}
 	}
@@ -65,7 +65,7 @@ func TestRandomFlushed(t *testing.T) {
 		f := &fences{t: t}
 		for seed := firstSeed(); seed < firstSeed()+n; seed++ {
 			rng := rand.New(rand.NewPCG(uint64(seed), 37))
-			plain := kerneltest.Random(rng, 4+rng.IntN(40), 0)
+			plain := kernels.Random(rng, 4+rng.IntN(40), 0)
 			if seed%2 == 0 {
 				plain = codegen.Flushed(plain)
 			} else {

@@ -24,35 +24,35 @@ const foldVectors = 4
 // and, in RowStep, the bytes to the next; rows are groups.
 func CompileFold(k, image, element *codegen.Kernel, isa *ISA) (*Func, error) {
 	if len(k.Operands) != 3 || len(k.Stores) != 1 || len(k.Scalars) > 0 {
-		return nil, fmt.Errorf("codegen/native: no fold of %d operands", len(k.Operands))
+		return nil, fmt.Errorf("codegen/native: a fold needs a kernel of 3 operands and one store without scalars, this one has %d operands", len(k.Operands))
 	}
 	c := newCode(isa)
 	defer c.recycle()
-	c.kernel = kernel{k: k, v: Variant{Class: make([]codegen.AccessClass, 3)}}
+	c.setKernel(kernel{k: k, v: Variant{Class: make([]codegen.AccessClass, 3)}})
 	c.levels()
 	dt := k.Operands[0].DT
-	c.width = max(c.widest(), sizeOf(dt))
-	c.lanes = isa.Bytes / c.width
-	if dt.Size() != sizeOf(dt) {
-		return nil, fmt.Errorf("codegen/native: no fold of %v", dt)
+	c.width = max(c.widest(), SizeOf(dt))
+	c.Lanes = isa.Bytes / c.width
+	if dt.Size() != SizeOf(dt) {
+		return nil, fmt.Errorf("codegen/native: folds of %v are not supported", dt)
 	}
 	c.frame = newFrame(3, 0)
-	c.pointer = []gpr{r8, r9, noReg}
-	c.clear(rcx)
-	c.load(r10, operandWord(1, RowStep))
-	vectors := ir.FoldLanes / c.lanes
+	c.pointer = []GPR{R8, R9, NoReg}
+	c.Clear(RCX)
+	c.Load(r10, operandWord(1, RowStep))
+	vectors := ir.FoldLanes / c.Lanes
 	for first := 0; first < vectors; first += foldVectors {
 		c.foldSome(&folding{k, image, element}, dt, first, min(foldVectors, vectors-first))
 	}
-	c.ret()
-	code, err := c.finish()
+	c.Ret()
+	code, err := c.finished(c.m)
 	if err != nil {
 		return nil, err
 	}
-	if len(c.cold) > 0 {
-		return nil, fmt.Errorf("codegen/native: a fold with a rare path")
+	if len(c.Cold) > 0 {
+		return nil, fmt.Errorf("codegen/native: a fold cannot have a rare path")
 	}
-	return &Func{Frame: *c.frame, Code: code, Work: c.time(), Lanes: c.lanes}, nil
+	return &Func{Frame: *c.frame, Code: code, Work: c.time(), Lanes: c.Lanes}, nil
 }
 
 // folding holds the kernels of a fold. join takes two elements, image and element take one.
@@ -60,39 +60,39 @@ type folding struct{ join, image, element *codegen.Kernel }
 
 // foldSome folds n vectors of lanes, from vector first on, which stay in registers.
 func (c *code) foldSome(f *folding, dt ir.DType, first, n int) {
-	size := c.bytes(dt)
-	c.load(r8, operandWord(0, Address))
-	c.load(r9, operandWord(1, Address))
-	c.opImm(add, ofGPR(r8), first*size)
-	c.opImm(add, ofGPR(r9), first*size)
-	c.load(rdx, at(rdi, FrameRows))
-	lanes := make([]value, n)
+	size := c.Bytes(dt)
+	c.Load(R8, operandWord(0, Address))
+	c.Load(R9, operandWord(1, Address))
+	c.OpImm(Add, OfGPR(R8), first*size)
+	c.OpImm(Add, OfGPR(R9), first*size)
+	c.Load(RDX, At(RDI, FrameRows))
+	lanes := make([]Value, n)
 	for u := range lanes {
-		r := c.take(&c.vecs)
-		lanes[u] = c.newValue(info{size: size})
-		x := &c.vals[lanes[u]]
-		c.vecs.owner[r], x.reg, x.pinned = lanes[u], int16(r), true
-		c.loadVec(r, size, at(r8, u*size))
+		r := c.Take(&c.Vecs)
+		lanes[u] = c.NewValue(Info{Size: size})
+		x := &c.Vals[lanes[u]]
+		c.Vecs.Owner[r], x.Reg, x.Pinned = lanes[u], int16(r), true
+		c.LoadVec(r, size, At(R8, u*size))
 	}
 	c.map1(f.image, lanes)
-	top := c.newLabel()
+	top := c.NewLabel()
 	c.align()
-	c.asm.place(top)
+	c.Place(top)
 	c.foldItems(f, lanes)
 	c.emitItems()
-	c.op(add, r9, ofGPR(r10))
-	c.opImm(sub, ofGPR(rdx), 1)
-	c.jumpIf(notEqual, top)
+	c.Op(Add, R9, OfGPR(r10))
+	c.OpImm(Sub, OfGPR(RDX), 1)
+	c.JumpIf(NotEqual, top)
 	c.map1(f.element, lanes)
 	for u, v := range lanes {
-		c.storeVec(at(r8, u*size), size, uint8(c.vals[v].reg))
+		c.StoreVec(At(R8, u*size), size, uint8(c.Vals[v].Reg))
 	}
 	c.unpin()
 }
 
 // foldItems appends the items that join a group to the lanes.
-func (c *code) foldItems(f *folding, lanes []value) {
-	from := make([]value, len(lanes))
+func (c *code) foldItems(f *folding, lanes []Value) {
+	from := make([]Value, len(lanes))
 	for u := range lanes {
 		from[u] = c.operandValue(1, c.k.Operands[1].DT, 0, u)
 	}
@@ -103,7 +103,7 @@ func (c *code) foldItems(f *folding, lanes []value) {
 }
 
 // map1 applies a kernel with one operand to the lanes, in place.
-func (c *code) map1(k *codegen.Kernel, lanes []value) {
+func (c *code) map1(k *codegen.Kernel, lanes []Value) {
 	if k != nil {
 		c.replace(lanes, c.apply(k, lanes, nil))
 		c.emitItems()
@@ -111,13 +111,13 @@ func (c *code) map1(k *codegen.Kernel, lanes []value) {
 }
 
 // replace copies other values into the registers of lanes.
-func (c *code) replace(lanes, by []value) {
+func (c *code) replace(lanes, by []Value) {
 	for u, lane := range lanes {
 		if by[u] == lane {
 			continue
 		}
-		c.item(item{s: [3]value{lane, by[u]}, imm: noImm, emit: func(r *regs) {
-			c.copyVec(r.s[0], r.s[1], c.vals[lane].size)
+		c.Item(Item{S: [3]Value{lane, by[u]}, Imm: NoImm, Emit: func(r *Regs) {
+			c.CopyVec(r.S[0], r.S[1], c.Vals[lane].Size)
 		}})
 	}
 }
@@ -127,15 +127,15 @@ var joinClasses [3]codegen.AccessClass
 
 // apply appends the items of a kernel whose operands are the vectors x and y, and returns its
 // results.
-func (c *code) apply(k *codegen.Kernel, x, y []value) []value {
+func (c *code) apply(k *codegen.Kernel, x, y []Value) []Value {
 	own := c.kernel
-	defer func() { c.kernel = own }()
-	c.kernel = kernel{k: k, v: own.v, pointer: own.pointer}
+	defer func() { c.setKernel(own) }()
+	c.setKernel(kernel{k: k, v: own.v, pointer: own.pointer})
 	c.v.Class = joinClasses[:len(k.Operands)]
 	c.levels()
 	p := &part{}
 	for range x {
-		p.at = append(p.at, make([]value, len(k.Body)))
+		p.at = append(p.at, make([]Value, len(k.Body)))
 	}
 	for i, in := range k.Body {
 		if !c.need[i] || in.Op == ir.Const {
@@ -152,7 +152,7 @@ func (c *code) apply(k *codegen.Kernel, x, y []value) []value {
 			}
 		}
 	}
-	results := make([]value, len(x))
+	results := make([]Value, len(x))
 	for u := range x {
 		results[u] = c.valueOf(p, k.Stores[0].Value, u)
 	}

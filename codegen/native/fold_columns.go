@@ -30,7 +30,7 @@ type RowJoin struct {
 // are the bytes to the next unit.
 func CompileRowJoin(f Fold, j RowJoin, isa *ISA) (*Func, error) {
 	if j.Tree < 0 || j.Tree > TreeRows || j.Tree > 0 && j.Onto {
-		return nil, fmt.Errorf("codegen/native: no such join of rows: %+v", j)
+		return nil, fmt.Errorf("codegen/native: the join of rows %+v is invalid", j)
 	}
 	m, err := newMemoryFold(&f, isa)
 	if err != nil {
@@ -45,62 +45,62 @@ func CompileRowJoin(f Fold, j RowJoin, isa *ISA) (*Func, error) {
 type rowJoin struct {
 	*memoryFold
 	RowJoin
-	last value // the last vector of the results before anything was joined to it
+	last Value // the last vector of the results before anything was joined to it
 }
 
 // Registers. A tree uses two bases, four rows apart, and adds 0 to 3 steps to each. A chain counts
 // its rows.
 const (
-	joinBase, joinBase4, joinStep, joinStep3 = r8, r9, r10, r11
-	joinRow, joinLeft                        = rbx, r9
-	joinAhead, joinTo, joinColumns           = r12, rsi, rdx
-	joinAhead4                               = r13
+	joinBase, joinBase4, joinStep, joinStep3 = R8, R9, r10, r11
+	joinRow, joinLeft                        = RBX, R9
+	joinAhead, joinTo, joinColumns           = r12, RSI, RDX
+	joinAhead4                               = R13
 )
 
 // joinVectors is the number of vectors per step.
 const joinVectors = 4
 
 func (x *rowJoin) function() {
-	unit := x.newLabel()
-	x.asm.place(unit)
-	x.load(joinBase, operandWord(1, Address))
-	x.load(joinStep, operandWord(1, RowStep))
-	x.load(joinAhead, operandWord(1, Step))
-	x.load(joinTo, operandWord(0, Address))
-	x.load(joinColumns, at(rdi, FramePoints))
+	unit := x.NewLabel()
+	x.Place(unit)
+	x.Load(joinBase, operandWord(1, Address))
+	x.Load(joinStep, operandWord(1, RowStep))
+	x.Load(joinAhead, operandWord(1, Step))
+	x.Load(joinTo, operandWord(0, Address))
+	x.Load(joinColumns, At(RDI, FramePoints))
 	if x.Tree > 0 {
-		x.lea(joinStep3, mem{base: joinStep, index: joinStep, scale: 2})
-		x.lea(joinBase4, mem{base: joinBase, index: joinStep, scale: 4})
-		x.lea(joinAhead4, mem{base: joinBase4, index: joinAhead, scale: 1})
-		x.op(add, joinAhead, ofGPR(joinBase))
+		x.Lea(joinStep3, Mem{Base: joinStep, Index: joinStep, Scale: 2})
+		x.Lea(joinBase4, Mem{Base: joinBase, Index: joinStep, Scale: 4})
+		x.Lea(joinAhead4, Mem{Base: joinBase4, Index: joinAhead, Scale: 1})
+		x.Op(Add, joinAhead, OfGPR(joinBase))
 	}
 	if x.Onto { // the last vector overlaps columns that were joined before
 		x.last = x.pinned()
-		x.loadVec(uint8(x.vals[x.last].reg), x.bytes, mem{base: joinTo, index: joinColumns, scale: uint8(x.size), disp: int32(-x.bytes)})
+		x.LoadVec(uint8(x.Vals[x.last].Reg), x.bytes, Mem{Base: joinTo, Index: joinColumns, Scale: uint8(x.size), Disp: int32(-x.bytes)})
 	}
-	end := x.newLabel()
+	end := x.NewLabel()
 	x.steps(joinVectors)
 	x.steps(1)
-	x.opImm(cmp, ofGPR(joinColumns), 0)
-	x.jumpIf(equal, end)
-	x.opImm(sub, ofGPR(joinColumns), x.lanes)
-	x.copy(rax, joinColumns)
-	x.shift(shl, true, rax, bits.TrailingZeros(uint(x.size)))
-	x.advance(func(r gpr) { x.op(add, r, ofGPR(rax)) })
+	x.OpImm(Cmp, OfGPR(joinColumns), 0)
+	x.JumpIf(Equal, end)
+	x.OpImm(Sub, OfGPR(joinColumns), x.Lanes)
+	x.Copy(RAX, joinColumns)
+	x.Shift(Shl, true, RAX, bits.TrailingZeros(uint(x.size)))
+	x.advance(func(r GPR) { x.Op(Add, r, OfGPR(RAX)) })
 	x.step(1, true)
-	x.asm.place(end)
+	x.Place(end)
 	x.unpin()
 	for i, step := range []int{RowStep, IndexStep} {
-		x.load(rax, operandWord(i, step))
-		x.opTo(add, operandWord(i, Address), rax)
+		x.Load(RAX, operandWord(i, step))
+		x.OpTo(Add, operandWord(i, Address), RAX)
 	}
-	x.opImm(sub, inMem(at(rdi, FrameUnits)), 1)
-	x.jumpIf(notEqual, unit)
-	x.ret()
+	x.OpImm(Sub, InMem(At(RDI, FrameUnits)), 1)
+	x.JumpIf(NotEqual, unit)
+	x.Ret()
 }
 
 // advance moves the column pointers on.
-func (x *rowJoin) advance(move func(gpr)) {
+func (x *rowJoin) advance(move func(GPR)) {
 	move(joinTo)
 	move(joinBase)
 	if x.Tree > 0 {
@@ -112,17 +112,17 @@ func (x *rowJoin) advance(move func(gpr)) {
 
 // steps joins n vectors of columns at a time, as long as there are n.
 func (x *rowJoin) steps(n int) {
-	top, over := x.newLabel(), x.newLabel()
-	x.opImm(sub, ofGPR(joinColumns), n*x.lanes)
-	x.jumpIf(less, over)
+	top, over := x.NewLabel(), x.NewLabel()
+	x.OpImm(Sub, OfGPR(joinColumns), n*x.Lanes)
+	x.JumpIf(Less, over)
 	x.align()
-	x.asm.place(top)
+	x.Place(top)
 	x.step(n, false)
-	x.advance(func(r gpr) { x.opImm(add, ofGPR(r), n*x.bytes) })
-	x.opImm(sub, ofGPR(joinColumns), n*x.lanes)
-	x.jumpIf(greaterEqual, top)
-	x.asm.place(over)
-	x.opImm(add, ofGPR(joinColumns), n*x.lanes)
+	x.advance(func(r GPR) { x.OpImm(Add, OfGPR(r), n*x.bytes) })
+	x.OpImm(Sub, OfGPR(joinColumns), n*x.Lanes)
+	x.JumpIf(GreaterEqual, top)
+	x.Place(over)
+	x.OpImm(Add, OfGPR(joinColumns), n*x.Lanes)
 }
 
 func (x *rowJoin) step(n int, last bool) {
@@ -132,43 +132,43 @@ func (x *rowJoin) step(n int, last bool) {
 	}
 	x.ask(n, x.Tree)
 	for u := range n {
-		x.write(x.element(x.halves(0, 1, x.Tree, u)), x.bytes, at(joinTo, u*x.bytes))
+		x.write(x.element(x.halves(0, 1, x.Tree, u)), x.bytes, At(joinTo, u*x.bytes))
 	}
 	x.emitItems()
 }
 
 // rowAt is row i of a tree; base4 is four rows after base.
-func rowAt(i int, base, base4 gpr, disp int) mem {
-	m := mem{base: base, index: noReg, scale: 1, disp: int32(disp)}
+func rowAt(i int, base, base4 GPR, disp int) Mem {
+	m := Mem{Base: base, Index: NoReg, Scale: 1, Disp: int32(disp)}
 	if i >= 4 {
-		m.base = base4
+		m.Base = base4
 	}
 	switch i & 3 {
 	case 1:
-		m.index = joinStep
+		m.Index = joinStep
 	case 2:
-		m.index, m.scale = joinStep, 2
+		m.Index, m.Scale = joinStep, 2
 	case 3:
-		m.index = joinStep3
+		m.Index = joinStep3
 	}
 	return m
 }
 
 // ask prefetches the lines of n vectors of so many rows.
 func (x *rowJoin) ask(n, rows int) {
-	for line := 0; line < n*x.bytes && !x.isa.A64; line += cacheLine {
+	for line := 0; line < n*x.bytes && x.ISA.Prefetches; line += cacheLine {
 		for i := range rows {
 			if x.Tree > 0 {
-				x.prefetch(rowAt(i, joinAhead, joinAhead4, line))
+				x.Prefetch(rowAt(i, joinAhead, joinAhead4, line), false)
 			} else {
-				x.prefetch(mem{base: joinRow, index: joinAhead, scale: 1, disp: int32(line)})
+				x.Prefetch(Mem{Base: joinRow, Index: joinAhead, Scale: 1, Disp: int32(line)}, false)
 			}
 		}
 	}
 }
 
 // halves joins the rows i, i+step, i+2*step … below n in halves.
-func (x *rowJoin) halves(i, step, n, u int) value {
+func (x *rowJoin) halves(i, step, n, u int) Value {
 	if i+step >= n && step < TreeRows {
 		return x.halves(i, TreeRows, n, u)
 	}
@@ -180,49 +180,49 @@ func (x *rowJoin) halves(i, step, n, u int) value {
 
 // chain joins n vectors of all rows.
 func (x *rowJoin) chain(n int, last bool) {
-	sums := make([]value, n)
+	sums := make([]Value, n)
 	for u := range sums {
 		sums[u] = x.pinned()
 	}
-	x.copy(joinRow, joinBase)
-	x.load(joinLeft, at(rdi, FrameRows))
-	row, top, done := joinTo, x.newLabel(), x.newLabel()
+	x.Copy(joinRow, joinBase)
+	x.Load(joinLeft, At(RDI, FrameRows))
+	row, top, done := joinTo, x.NewLabel(), x.NewLabel()
 	if !x.Onto {
 		row = joinRow
 		x.ask(n, 1)
 	}
-	first := make([]value, n)
+	first := make([]Value, n)
 	for u := range first {
 		if first[u] = x.last; !last || !x.Onto {
-			first[u] = x.load1(x.bytes, at(row, u*x.bytes), nil)
+			first[u] = x.load1(x.bytes, At(row, u*x.bytes), nil)
 		}
 		first[u] = x.image(first[u])
 	}
 	x.replace(sums, first)
 	x.emitItems()
 	if !x.Onto {
-		x.op(add, joinRow, ofGPR(joinStep))
-		x.opImm(sub, ofGPR(joinLeft), 1)
-		x.jumpIf(equal, done)
+		x.Op(Add, joinRow, OfGPR(joinStep))
+		x.OpImm(Sub, OfGPR(joinLeft), 1)
+		x.JumpIf(Equal, done)
 	}
 	x.align()
-	x.asm.place(top)
+	x.Place(top)
 	x.ask(n, 1)
-	next := make([]value, n)
+	next := make([]Value, n)
 	for u := range next {
-		next[u] = x.join(sums[u], x.image(x.load1(x.bytes, at(joinRow, u*x.bytes), nil)))
+		next[u] = x.join(sums[u], x.image(x.load1(x.bytes, At(joinRow, u*x.bytes), nil)))
 	}
 	x.replace(sums, next)
 	x.emitItems()
-	x.op(add, joinRow, ofGPR(joinStep))
-	x.opImm(sub, ofGPR(joinLeft), 1)
-	x.jumpIf(notEqual, top)
-	x.asm.place(done)
+	x.Op(Add, joinRow, OfGPR(joinStep))
+	x.OpImm(Sub, OfGPR(joinLeft), 1)
+	x.JumpIf(NotEqual, top)
+	x.Place(done)
 	for u := range sums {
-		x.write(x.element(sums[u]), x.bytes, at(joinTo, u*x.bytes))
+		x.write(x.element(sums[u]), x.bytes, At(joinTo, u*x.bytes))
 	}
 	x.emitItems()
 	for _, v := range sums {
-		x.vecs.owner[x.vals[v].reg], x.vals[v].reg, x.vals[v].pinned = 0, -1, false
+		x.Vecs.Owner[x.Vals[v].Reg], x.Vals[v].Reg, x.Vals[v].Pinned = 0, -1, false
 	}
 }

@@ -41,103 +41,103 @@ func (t *ISA) passVectors() int {
 	return 16
 }
 
-const foldRow, foldNext, foldCount = r8, r9, rdx
+const foldRow, foldNext, foldCount = R8, R9, RDX
 
 func (x *rowFold) function() {
-	if vectors := ir.FoldLanes / x.lanes; sideBySide*vectors > x.isa.passVectors() {
+	if vectors := ir.FoldLanes / x.Lanes; sideBySide*vectors > x.ISA.passVectors() {
 		x.rows(1, FrameRows)
-		x.ret()
+		x.Ret()
 		return
 	}
-	x.load(foldCount, at(rdi, FrameRows))
-	x.shift(shr, true, foldCount, 1)
-	x.store(at(rdi, frameCount), foldCount)
+	x.Load(foldCount, At(RDI, FrameRows))
+	x.Shift(Shr, true, foldCount, 1)
+	x.Store(At(RDI, frameCount), foldCount)
 	for i := range 2 { // the distance from the first half to the second
-		x.load(rax, operandWord(i, RowStep))
-		x.imul(rax, ofGPR(foldCount))
-		x.store(operandWord(i, Step), rax)
+		x.Load(RAX, operandWord(i, RowStep))
+		x.Imul(RAX, OfGPR(foldCount))
+		x.Store(operandWord(i, Step), RAX)
 	}
 	x.rows(sideBySide, frameCount)
-	x.load(rax, at(rdi, FrameRows))
-	x.opImm(and, ofGPR(rax), 1)
-	x.store(at(rdi, frameCount), rax)
+	x.Load(RAX, At(RDI, FrameRows))
+	x.OpImm(And, OfGPR(RAX), 1)
+	x.Store(At(RDI, frameCount), RAX)
 	for i := range 2 {
-		x.load(rax, operandWord(i, Step))
-		x.opTo(add, operandWord(i, Address), rax)
+		x.Load(RAX, operandWord(i, Step))
+		x.OpTo(Add, operandWord(i, Address), RAX)
 	}
 	x.rows(1, frameCount)
-	x.ret()
+	x.Ret()
 }
 
 // rows folds n rows at a time, as often as the word count of the frame says.
 func (x *rowFold) rows(n, count int) {
-	top, end := x.newLabel(), x.newLabel()
-	x.opImm(cmp, inMem(at(rdi, count)), 0)
-	x.jumpIf(equal, end)
-	x.asm.place(top)
-	vectors := ir.FoldLanes / x.lanes
-	each := min(vectors, x.isa.passVectors()/n)
+	top, end := x.NewLabel(), x.NewLabel()
+	x.OpImm(Cmp, InMem(At(RDI, count)), 0)
+	x.JumpIf(Equal, end)
+	x.Place(top)
+	vectors := ir.FoldLanes / x.Lanes
+	each := min(vectors, x.ISA.passVectors()/n)
 	for first := 0; first < vectors; first += each {
 		x.pass(n, first, each)
 	}
-	x.load(rax, operandWord(0, Address))
+	x.Load(RAX, operandWord(0, Address))
 	x.result(0)
 	if n > 1 {
-		x.op(add, rax, inMem(operandWord(0, Step)))
+		x.Op(Add, RAX, InMem(operandWord(0, Step)))
 		x.result(1)
 	}
 	for i := range 2 {
-		x.load(rax, operandWord(i, RowStep))
-		x.opTo(add, operandWord(i, Address), rax)
+		x.Load(RAX, operandWord(i, RowStep))
+		x.OpTo(Add, operandWord(i, Address), RAX)
 	}
-	x.opImm(sub, inMem(at(rdi, count)), 1)
-	x.jumpIf(notEqual, top)
-	x.asm.place(end)
+	x.OpImm(Sub, InMem(At(RDI, count)), 1)
+	x.JumpIf(NotEqual, top)
+	x.Place(end)
 }
 
 // pass joins each vectors of each group of n rows, from vector first on, to their lanes.
 func (x *rowFold) pass(n, first, each int) {
-	rows := []gpr{foldRow, foldNext}[:n]
-	x.load(foldRow, operandWord(1, Address))
+	rows := []GPR{foldRow, foldNext}[:n]
+	x.Load(foldRow, operandWord(1, Address))
 	if n > 1 {
-		x.copy(foldNext, foldRow)
-		x.op(add, foldNext, inMem(operandWord(1, Step)))
+		x.Copy(foldNext, foldRow)
+		x.Op(Add, foldNext, InMem(operandWord(1, Step)))
 	}
-	x.load(foldCount, at(rdi, FramePoints))
-	var lanes []value
+	x.Load(foldCount, At(RDI, FramePoints))
+	var lanes []Value
 	group := func(join bool) {
 		for u := range each {
 			for i, r := range rows {
-				v, lane := x.image(x.load1(x.bytes, at(r, (first+u)*x.bytes), nil)), lanes[u*n+i]
+				v, lane := x.image(x.load1(x.bytes, At(r, (first+u)*x.bytes), nil)), lanes[u*n+i]
 				if join {
 					v = x.join(lane, v)
 				}
-				x.replace([]value{lane}, []value{v})
+				x.replace([]Value{lane}, []Value{v})
 			}
 		}
 		x.emitItems()
 	}
 	onward := func() {
 		for _, r := range rows {
-			x.opImm(add, ofGPR(r), ir.FoldLanes*x.size)
+			x.OpImm(Add, OfGPR(r), ir.FoldLanes*x.size)
 		}
-		x.opImm(sub, ofGPR(foldCount), ir.FoldLanes)
+		x.OpImm(Sub, OfGPR(foldCount), ir.FoldLanes)
 	}
 	for range each * n {
 		lanes = append(lanes, x.pinned())
 	}
-	top, done := x.newLabel(), x.newLabel()
+	top, done := x.NewLabel(), x.NewLabel()
 	group(false)
 	onward()
-	x.jumpIf(equal, done)
+	x.JumpIf(Equal, done)
 	x.align()
-	x.asm.place(top)
+	x.Place(top)
 	group(true)
 	onward()
-	x.jumpIf(notEqual, top)
-	x.asm.place(done)
+	x.JumpIf(NotEqual, top)
+	x.Place(done)
 	for i, v := range lanes {
-		x.write(v, x.bytes, at(rdi, x.lanesAt[i%n]+(first+i/n)*x.bytes))
+		x.write(v, x.bytes, At(RDI, x.lanesAt[i%n]+(first+i/n)*x.bytes))
 	}
 	x.emitItems()
 	x.unpin()
@@ -145,21 +145,21 @@ func (x *rowFold) pass(n, first, each int) {
 
 // result joins the lanes of row i in halves and stores the element at rax.
 func (x *rowFold) result(i int) {
-	all := x.lanes
+	all := x.Lanes
 	v := x.lanesOf(i, 0, all)
 	for w := all / 2; w > 0; w /= 2 {
-		v = x.joinSome(max(w, x.leastLanes()), v, x.above(v, w*x.size))
+		v = x.joinSome(max(w, x.leastLanes()), v, x.Upper(v, w*x.size))
 	}
-	x.lanes = x.leastLanes()
-	x.one(x.element(v), at(rax, 0))
-	x.lanes = all
+	x.Lanes = x.leastLanes()
+	x.StoreOne(x.element(v), Dense{Size: x.size, M: At(RAX, 0)})
+	x.Lanes = all
 	x.emitItems()
 }
 
 // lanesOf is the vector of row i's lanes from l on, after joining lanes that are w or more apart.
-func (x *rowFold) lanesOf(i, l, w int) value {
+func (x *rowFold) lanesOf(i, l, w int) Value {
 	if w == ir.FoldLanes {
-		return x.load1(x.bytes, at(rdi, x.lanesAt[i]+l*x.size), nil)
+		return x.load1(x.bytes, At(RDI, x.lanesAt[i]+l*x.size), nil)
 	}
 	return x.join(x.lanesOf(i, l, 2*w), x.lanesOf(i, l+w, 2*w))
 }

@@ -71,7 +71,7 @@ func (f *Frame) vector(isa *ISA) int {
 	return at
 }
 
-func operandWord(i, word int) mem { return at(rdi, FrameArgs+i*OperandBytes+word) }
+func operandWord(i, word int) Mem { return At(RDI, FrameArgs+i*OperandBytes+word) }
 
 // lane returns the offset of a scratch array.
 func (f *Frame) lane(i int) int {

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package native
+package native_test
 
 import (
 	"encoding/binary"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/native"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -95,7 +96,7 @@ store 5 %6
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := [3]uint64{words[FrameFault/8], words[FrameFault/8+1], words[FrameFault/8+2]}
+			got := [3]uint64{words[native.FrameFault/8], words[native.FrameFault/8+1], words[native.FrameFault/8+2]}
 			if want := [3]uint64{1, uint64(operand), uint64(least)}; faulted && got != want || !faulted && got[0] != 0 {
 				t.Fatalf("%s, %dx%d: noted %v, want %v, %v", isa.Name, rows, n, got, faulted, want)
 			}

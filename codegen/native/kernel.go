@@ -39,7 +39,7 @@ type Func struct {
 	// Lanes is the number of points per step.
 	Lanes int
 	reads []bool
-	text  *listing
+	text  *Listing
 }
 
 // Reads reports operands that the code reads or writes.
@@ -59,63 +59,60 @@ const (
 
 // kernel is the input of a code and what is derived from it.
 type kernel struct {
-	k        *codegen.Kernel
-	v        Variant
-	level    []level
-	need     []bool  // values that are used
-	kept     []value // values of lower levels that others read, in the frame
-	steps    []value // of index operands, see makeSteps
-	pointer  []gpr   // by operand: the register of its address, or noReg
-	divisors map[ir.Ref]divisor
+	k         *codegen.Kernel
+	v         Variant
+	level     []level
+	need      []bool  // values that are used
+	literals  []Value // of constants that are used
+	kept      []Value // values of lower levels that others read, in the frame
+	laneSteps []Value // of index operands, see makeSteps
+	pointer   []GPR   // by operand: the register of its address, or noReg
+	divisors  map[ir.Ref]divisor
 	// hidesDivisions says that a step computes so much else that its divisions take no extra time.
 	hidesDivisions bool
-	order          []int // the order in which the body is computed; nil: its own
+	order          []int    // the order in which the body is computed; nil: its own
+	unroll         int      // vectors of a step of the main loop
+	tails          [2]Value // masks of a row's last vector for lanes of four and eight bytes
+	row            Label    // where a row begins
 }
 
 // routine is the code of a sub-program, called with jumps.
 type routine struct {
 	id    uint64
-	entry label
+	entry Label
 }
 
 // part is one straight line of code.
 type part struct {
-	at [][]value // by vector of a step, then by instruction: the value
+	at [][]Value // by vector of a step, then by instruction: the value
 }
 
 // Compile makes code of a lowered kernel. With text it also keeps the assembly.
 func Compile(k *codegen.Kernel, v Variant, isa *ISA, text bool) (*Func, error) {
 	if len(v.Class) != len(k.Operands) {
-		return nil, fmt.Errorf("codegen/native: %d classes for %d operands", len(v.Class), len(k.Operands))
+		return nil, fmt.Errorf("codegen/native: the variant has %d access classes, the kernel %d operands", len(v.Class), len(k.Operands))
 	}
 	c := newCode(isa)
 	defer c.recycle()
 	if text {
-		c.lines = &listing{}
+		c.Lines = &Listing{}
 	}
-	c.kernel = kernel{k: k, v: v}
+	c.setKernel(kernel{k: k, v: v})
 	for i, o := range k.Operands {
 		if o.Kind == codegen.Output && v.Class[i] != codegen.Contiguous && v.Class[i] != codegen.Strided {
-			return nil, fmt.Errorf("codegen/native: output %d is %v", i, v.Class[i])
+			return nil, fmt.Errorf("codegen/native: output %d has access class %v, it must be contiguous or strided", i, v.Class[i])
 		}
 	}
-	c.levels()
-	c.width = c.widest()
-	c.lanes = isa.Bytes / c.width
-	c.frame = newFrame(len(k.Operands)+len(k.Reduces), len(k.Scalars))
-	c.function()
-	for len(c.cold) > 0 {
-		list := c.cold
-		c.cold = nil
-		for _, f := range list {
-			f()
+	for _, p := range passes {
+		if p.run(c); c.Err != nil {
+			return nil, fmt.Errorf("%w (pass %s, which %s)", c.Err, p.name, p.does)
 		}
 	}
-	code, err := c.finish()
+	code, err := c.finished(c.m)
 	if err != nil {
 		return nil, err
 	}
-	f := &Func{Frame: *c.frame, Code: code, Work: c.time(), Lanes: c.lanes, text: c.lines}
+	f := &Func{Frame: *c.frame, Code: code, Work: c.time(), Lanes: c.Lanes, text: c.Lines}
 	for i := range k.Operands {
 		f.reads = append(f.reads, c.inLoop(i))
 	}
@@ -125,8 +122,9 @@ func Compile(k *codegen.Kernel, v Variant, isa *ISA, text bool) (*Func, error) {
 // levels finds how often each value is computed, and which values are used.
 func (c *code) levels() {
 	body := c.k.Body
-	c.level, c.need, c.kept = make([]level, len(body)), make([]bool, len(body)), make([]value, len(body))
-	c.steps = make([]value, len(c.k.Operands))
+	c.level, c.need = make([]level, len(body)), make([]bool, len(body))
+	c.literals, c.kept = make([]Value, len(body)), make([]Value, len(body))
+	c.laneSteps = make([]Value, len(c.k.Operands))
 	for i, in := range body {
 		l := once
 		switch in.Op {
@@ -158,7 +156,7 @@ func (c *code) levels() {
 		if !c.need[i] {
 			continue
 		}
-		if r, a, b := c.extremum(body[i]); r != nil {
+		if o, a, b := c.extremum(body[i]); o != OpNone {
 			c.need[a], c.need[b] = true, true
 			continue
 		}
@@ -178,7 +176,7 @@ func (c *code) widest() int {
 	w := 4
 	for i, in := range c.k.Body {
 		if c.need[i] {
-			w = max(w, sizeOf(in.DT))
+			w = max(w, SizeOf(in.DT))
 		}
 	}
 	return w
@@ -247,67 +245,15 @@ func (c *code) outside(l level) []ir.Ref {
 // give gives a value that is computed once or per row a place in the frame.
 func (c *code) give(r ir.Ref) {
 	dt := c.k.Body[r].DT
-	n := c.bytes(dt)
-	v := info{mask: dt == ir.Bool && c.isa.EVEX, size: n, home: inFrame, mem: at(rdi, c.frame.vector(c.isa))}
-	c.kept[r] = c.newValue(v)
-}
-
-// function emits the whole function.
-func (c *code) function() {
-	for l := once; l < perPoint; l++ {
-		for _, r := range c.outside(l) {
-			c.give(r)
-		}
-	}
-	for _, in := range c.k.Body {
-		if i := in.Imm; in.Op == ir.IndexLo && (c.v.Class[i] == codegen.Contiguous || c.v.Class[i] == codegen.Strided) && c.steps[i] == 0 {
-			c.steps[i] = c.newValue(info{size: c.lanes * 4, home: inFrame, mem: at(rdi, c.frame.vector(c.isa))})
-		}
-	}
-	c.findDivisors()
-	tail4, tail8 := value(0), value(0)
-	if c.isa.EVEX {
-		tail4 = c.newValue(info{mask: true})
-		c.vals[tail4].reg, c.vals[tail4].pinned = 7, true
-	} else {
-		tail4 = c.newValue(info{size: c.lanes * 4, home: inFrame, mem: at(rdi, c.frame.vector(c.isa))})
-		tail8 = c.newValue(info{size: c.lanes * 8, home: inFrame, mem: at(rdi, c.frame.vector(c.isa))})
-	}
-	c.choosePointers()
-	unroll := c.plan()
-	c.note("once")
-	c.straight(once, 1)
-	row, end := c.newLabel(), c.newLabel()
-	c.asm.place(row)
-	for i, g := range c.pointer {
-		if g != noReg {
-			c.load(g, operandWord(i, Address))
-		}
-	}
-	c.note("for a row")
-	c.straight(perRow, 1)
-	if !c.v.Columns {
-		c.startFolds()
-	}
-	c.load(rdx, at(rdi, FramePoints))
-	c.clear(rcx)
-	c.pin()
-	c.loop(unroll, c.turns)
-	if unroll > 1 && !c.isa.EVEX {
-		c.loop(1, 0)
-	}
-	c.rest(tail4, tail8, end)
-	c.asm.place(end)
-	if !c.v.Columns {
-		c.endFolds()
-	}
-	c.nextRow(row)
+	n := c.Bytes(dt)
+	v := Info{Mask: dt == ir.Bool && c.ISA.Masks, Size: n, Home: InFrame, Mem: At(RDI, c.frame.vector(c.ISA))}
+	c.kept[r] = c.NewValue(v)
 }
 
 // choosePointers gives registers to the addresses of operands that the loops use.
 func (c *code) choosePointers() {
 	n := len(c.k.Operands) + len(c.k.Reduces)
-	c.pointer = slices.Repeat([]gpr{noReg}, n)
+	c.pointer = slices.Repeat([]GPR{NoReg}, n)
 	next := 0
 	for i := n - 1; i >= 0; i-- { // results first: there are few
 		if next == len(pointers) {
@@ -334,7 +280,7 @@ func (c *code) touched(i int) bool {
 func (c *code) straight(l level, n int) {
 	c.values(l, n)
 	if l == once {
-		for i, v := range c.steps {
+		for i, v := range c.laneSteps {
 			if v != 0 {
 				c.makeSteps(i, v)
 			}
@@ -345,9 +291,11 @@ func (c *code) straight(l level, n int) {
 
 // values appends the items of a level.
 func (c *code) values(l level, n int) {
-	p := &part{}
-	for range n {
-		p.at = append(p.at, make([]value, len(c.k.Body)))
+	p, body := &part{}, len(c.k.Body)
+	c.parts = slices.Grow(c.parts[:0], n*body)[:n*body]
+	clear(c.parts)
+	for u := range n {
+		p.at = append(p.at, c.parts[u*body:(u+1)*body])
 	}
 	for i := range c.k.Body {
 		if c.order != nil {
@@ -359,14 +307,15 @@ func (c *code) values(l level, n int) {
 		}
 		for u := range n {
 			first := len(c.items)
-			v := value(0)
-			if c.tail == 0 && c.divides(i) {
-				v = c.divideBy(in.DT, c.valueOf(p, in.Args[0], u), c.valueOf(p, in.Args[1], u), c.divisors[in.Args[1]])
+			v := Value(0)
+			if c.Tail == 0 && c.divides(i) {
+				d := c.divisors[in.Args[1]]
+				v = c.DivideBy(in.DT, c.valueOf(p, in.Args[0], u), c.valueOf(p, in.Args[1], u), d.reciprocal, d.span)
 			} else {
 				v = c.instr(p, in, u)
 			}
 			p.at[u][i] = v
-			if u == 0 && c.lines != nil && len(c.items) > first {
+			if u == 0 && c.Lines != nil && len(c.items) > first {
 				c.items[first].note = describe(i, in)
 			}
 			if k := c.kept[i]; k != 0 {
@@ -397,19 +346,23 @@ func (c *code) values(l level, n int) {
 }
 
 // keep writes a value to its place in the frame.
-func (c *code) keep(v, kept value) {
-	x := &c.vals[kept]
-	if x.mask {
-		c.item(item{size: 16, s: [3]value{v}, mem: x.mem, inMem: true, imm: noImm, o: kmovwTo})
+func (c *code) keep(v, kept Value) {
+	x := &c.Vals[kept]
+	if x.Mask {
+		m := x.Mem
+		c.Item(Item{S: [3]Value{v}, Imm: NoImm, Emit: func(r *Regs) { c.StoreMask(m, r.S[0]) }})
 		return
 	}
-	c.write(v, max(x.size, 16), x.mem)
+	c.write(v, max(x.Size, 16), x.Mem)
 }
 
 // valueOf returns the value of instruction r for vector u.
-func (c *code) valueOf(p *part, r ir.Ref, u int) value {
+func (c *code) valueOf(p *part, r ir.Ref, u int) Value {
 	if in := c.k.Body[r]; in.Op == ir.Const {
-		return c.constantOf(in)
+		if c.literals[r] == 0 {
+			c.literals[r] = c.literal(in)
+		}
+		return c.literals[r]
 	}
 	if v := p.at[u][r]; v != 0 {
 		return v
@@ -418,10 +371,10 @@ func (c *code) valueOf(p *part, r ir.Ref, u int) value {
 }
 
 // instr makes the value of one instruction.
-func (c *code) instr(p *part, in ir.Instr, u int) value {
+func (c *code) instr(p *part, in ir.Instr, u int) Value {
 	switch in.Op {
 	case ir.Load:
-		guard := value(0)
+		guard := Value(0)
 		if in.Args[0] != ir.None {
 			guard = c.valueOf(p, in.Args[0], u)
 		}
@@ -429,7 +382,7 @@ func (c *code) instr(p *part, in ir.Instr, u int) value {
 	case ir.LoadAt:
 		x := &indexing{index: c.valueOf(p, in.Args[0], u), wide: c.k.Body[in.Args[0]].DT == ir.Int64, mode: codegen.ModeOf(in)}
 		x.same = c.level[in.Args[0]] < perPoint
-		guard := value(0)
+		guard := Value(0)
 		if in.Args[1] != ir.None {
 			guard = c.valueOf(p, in.Args[1], u)
 		}
@@ -439,33 +392,32 @@ func (c *code) instr(p *part, in ir.Instr, u int) value {
 	case ir.Scalar:
 		return c.scalar(in)
 	}
-	if r, a, b := c.extremum(in); r != nil {
-		return c.op3(r[kinds[in.DT]], c.bytes(in.DT), c.valueOf(p, a, u), c.valueOf(p, b, u))
+	if o, a, b := c.extremum(in); o != OpNone {
+		return c.Op3(o, c.Bytes(in.DT), c.valueOf(p, a, u), c.valueOf(p, b, u))
 	}
 	if slot, high, ok := c.scalarHalf(in); ok {
 		return c.scalarWord(slot, high)
 	}
-	var x [4]value
-	var dts [4]ir.DType
+	x := &c.args
 	n := 0
 	for ; n < len(in.Args) && in.Args[n] != ir.None; n++ {
-		x[n], dts[n] = c.valueOf(p, in.Args[n], u), c.k.Body[in.Args[n]].DT
+		x.x[n], x.dts[n] = c.valueOf(p, in.Args[n], u), c.k.Body[in.Args[n]].DT
 	}
-	return c.spell(in, x[:n], dts[:n])
+	return c.spell(in, x.x[:n], x.dts[:n])
 }
 
 // scalar reads a run-time scalar into all lanes.
-func (c *code) scalar(in ir.Instr) value {
-	size := sizeOf(in.DT)
-	n := c.lanes * size
-	m := at(rdi, c.frame.Scalars+8*int(in.Imm))
-	v := c.item(item{d: c.vec(n), imm: noImm, emit: func(r *regs) {
+func (c *code) scalar(in ir.Instr) Value {
+	size := SizeOf(in.DT)
+	n := c.Lanes * size
+	m := At(RDI, c.frame.Scalars+8*int(in.Imm))
+	v := c.Item(Item{D: c.Vec(n), Imm: NoImm, Emit: func(r *Regs) {
 		switch {
 		case in.DT.Size() < 4:
-			c.loadSize(in.DT.Size(), signedMemory(in.DT), rax, m)
-			c.spread(r.d, n, 4, rax)
+			c.LoadSize(in.DT.Size(), signedMemory(in.DT), RAX, m)
+			c.Spread(r.D, n, 4, RAX)
 		default:
-			c.splatVec(r.d, n, size, m)
+			c.SplatVec(r.D, n, size, m)
 		}
 	}})
 	return c.fromBytes(in.DT, v)
@@ -493,28 +445,28 @@ func (c *code) scalarHalf(in ir.Instr) (slot int, high, ok bool) {
 }
 
 // scalarWord reads half a scalar of 64 bits into all lanes.
-func (c *code) scalarWord(slot int, high bool) value {
-	n := c.lanes * 4
-	m := at(rdi, c.frame.Scalars+8*slot)
+func (c *code) scalarWord(slot int, high bool) Value {
+	n := c.Lanes * 4
+	m := At(RDI, c.frame.Scalars+8*slot)
 	if high {
-		m.disp += 4
+		m.Disp += 4
 	}
-	return c.item(item{d: c.vec(n), imm: noImm, emit: func(r *regs) { c.splatVec(r.d, n, 4, m) }})
+	return c.Item(Item{D: c.Vec(n), Imm: NoImm, Emit: func(r *Regs) { c.SplatVec(r.D, n, 4, m) }})
 }
 
 // makeSteps computes the distance of each lane of an index operand from the first lane, as 32-bit
 // low halves.
-func (c *code) makeSteps(i int, kept value) {
-	n := c.lanes * 4
+func (c *code) makeSteps(i int, kept Value) {
+	n := c.Lanes * 4
 	var b []byte
 	for l := range 16 {
 		b = append(b, byte(l), 0, 0, 0)
 	}
-	iota := c.newValue(info{size: n, home: inFrame, mem: c.data(b)})
-	step := c.item(item{d: c.vec(n), imm: noImm, emit: func(r *regs) {
-		c.load(rax, operandWord(i, Step))
-		c.spread(r.d, n, 4, rax)
+	iota := c.NewValue(Info{Size: n, Home: InFrame, Mem: c.Data(b)})
+	step := c.Item(Item{D: c.Vec(n), Imm: NoImm, Emit: func(r *Regs) {
+		c.Load(RAX, operandWord(i, Step))
+		c.Spread(r.D, n, 4, RAX)
 	}})
-	x := []value{step, iota}
+	x := []Value{step, iota}
 	c.keep(c.spell(ir.Instr{Op: ir.Mul, DT: ir.Int32}, x, nil), kept)
 }

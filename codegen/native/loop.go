@@ -10,8 +10,8 @@ import (
 // plan chooses how many vectors a step of the main loop computes. Their instructions take turns,
 // which keeps a core's units busy while results are not ready, as long as there are enough
 // registers. plan uses the remaining registers for the values that the loops read most.
-func (c *code) plan() (unroll int) {
-	unroll = 4
+func (c *code) plan() {
+	unroll := 4
 	switch n := c.work(); {
 	case n > 160:
 		unroll = 1
@@ -21,12 +21,14 @@ func (c *code) plan() (unroll int) {
 	waitless := c.waitless()
 	for ; ; unroll /= 2 {
 		for _, c.order = range [][]int{waitless, nil} {
+			before := c.slow
 			c.values(perPoint, unroll)
 			p := c.pressure()
-			if p+3 <= c.isa.Regs || unroll == 1 && c.order == nil {
-				c.pins = c.mostUsed(c.choose(c.isa.Regs-p-3, unroll) - 1)
-				c.items = c.items[:0]
-				return unroll
+			if p+3 <= c.ISA.Regs || unroll == 1 && c.order == nil {
+				c.pins = c.mostUsed(c.choose(c.ISA.Regs-p-3, unroll) - 1)
+				c.planned, c.items = c.items, c.planned[:0]
+				c.unroll, c.step = unroll, (c.slow-before)/unroll
+				return
 			}
 			c.items = c.items[:0]
 		}
@@ -34,31 +36,31 @@ func (c *code) plan() (unroll int) {
 }
 
 // mostUsed lists the values with a home that the items read most.
-func (c *code) mostUsed(n int) (list []value) {
-	for v := 1; v < len(c.vals); v++ {
-		if x := &c.vals[v]; !x.mask && (x.home == inPool || x.home == inFrame) && len(x.uses) > 0 {
-			list = append(list, value(v))
+func (c *code) mostUsed(n int) (list []Value) {
+	for v := 1; v < len(c.Vals); v++ {
+		if x := &c.Vals[v]; !x.Mask && (x.Home == InPool || x.Home == InFrame) && c.uses(Value(v)) > 0 {
+			list = append(list, Value(v))
 		}
 	}
-	slices.SortStableFunc(list, func(a, b value) int { return len(c.vals[b].uses) - len(c.vals[a].uses) })
+	slices.SortStableFunc(list, func(a, b Value) int { return c.uses(b) - c.uses(a) })
 	return list[:max(0, min(n, len(list)))]
 }
 
 // pin keeps values in registers until unpin.
 func (c *code) pin() {
 	for _, v := range c.pins {
-		r := c.take(&c.vecs)
-		c.fromMemory(v, r)
-		x := &c.vals[v]
-		c.vecs.owner[r], x.reg, x.pinned = v, int16(r), true
+		r := c.Take(&c.Vecs)
+		c.FromMemory(v, r)
+		x := &c.Vals[v]
+		c.Vecs.Owner[r], x.Reg, x.Pinned = v, int16(r), true
 	}
 }
 
 // unpin frees the registers that pin took.
 func (c *code) unpin() {
-	for r, v := range c.vecs.owner {
-		if v > 0 && c.vals[v].pinned {
-			c.vals[v].pinned, c.vals[v].reg, c.vecs.owner[r] = false, -1, 0
+	for r, v := range c.Vecs.Owner {
+		if v > 0 && c.Vals[v].Pinned {
+			c.Vals[v].Pinned, c.Vals[v].Reg, c.Vecs.Owner[r] = false, -1, 0
 		}
 	}
 }
@@ -66,96 +68,95 @@ func (c *code) unpin() {
 // loop emits a loop over whole steps of n vectors. turns is the number of steps per iteration; 0:
 // one.
 func (c *code) loop(n, turns int) {
-	top, out := c.newLabel(), c.newLabel()
-	step := max(turns, 1) * n * c.lanes
-	c.lea(rax, at(rcx, step))
-	c.op(cmp, rax, ofGPR(rdx))
-	c.jumpIf(greater, out)
+	top, out := c.NewLabel(), c.NewLabel()
+	step := max(turns, 1) * n * c.Lanes
+	c.Lea(RAX, At(RCX, step))
+	c.Op(Cmp, RAX, OfGPR(RDX))
+	c.JumpIf(Greater, out)
 	if turns > 0 {
 		c.open()
 	}
 	c.align()
-	c.asm.place(top)
-	c.note("%d vectors of %d", n, c.lanes)
+	c.Place(top)
+	c.note("%d vectors of %d", n, c.Lanes)
 	c.inTurn = turns > 0
 	for c.turn = range max(turns, 1) {
-		before := c.slow
 		c.ahead(n)
-		c.values(perPoint, n)
-		c.step = (c.slow - before) / n
+		if n == c.unroll && turns == 0 {
+			c.planned, c.items = c.items, c.planned
+		} else {
+			c.values(perPoint, n)
+		}
 		c.emitItems()
-		c.opImm(add, ofGPR(rcx), n*c.lanes)
+		c.OpImm(Add, OfGPR(RCX), n*c.Lanes)
 	}
-	c.lea(rax, at(rcx, step))
-	c.op(cmp, rax, ofGPR(rdx))
-	c.jumpIf(lessEqual, top)
+	c.Lea(RAX, At(RCX, step))
+	c.Op(Cmp, RAX, OfGPR(RDX))
+	c.JumpIf(LessEqual, top)
 	if c.inTurn = false; turns > 0 {
 		c.close()
 	}
-	c.asm.place(out)
+	c.Place(out)
 }
 
 // ahead prefetches what a later step of n vectors needs. A function that computes on cached data
 // leaves the memory idle, so prefetching is free then.
 func (c *code) ahead(n int) {
 	for i := range c.k.Operands {
-		if c.v.Ahead>>i&1 == 0 || !c.inLoop(i) || c.isa.A64 {
+		if c.v.Ahead>>i&1 == 0 || !c.inLoop(i) || !c.ISA.Prefetches {
 			continue
 		}
 		size := c.k.Operands[i].DT.Size()
-		c.load(rsi, operandWord(i, Ahead))
-		if g := c.pointer[i]; g != noReg {
-			c.op(add, rsi, ofGPR(g))
+		c.Load(RSI, operandWord(i, Ahead))
+		if g := c.pointer[i]; g != NoReg {
+			c.Op(Add, RSI, OfGPR(g))
 		} else {
-			c.op(add, rsi, inMem(operandWord(i, Address)))
+			c.Op(Add, RSI, InMem(operandWord(i, Address)))
 		}
-		for b := 0; b < n*c.lanes*size; b += cacheLine {
-			c.prefetch(mem{base: rsi, index: rcx, scale: uint8(size), disp: int32(b)})
+		for b := 0; b < n*c.Lanes*size; b += cacheLine {
+			c.Prefetch(Mem{Base: RSI, Index: RCX, Scale: uint8(size), Disp: int32(b)}, false)
 		}
 	}
 }
 
 // rest handles the remaining points, one vector at a time; the last vector is partial.
-func (c *code) rest(tail4, tail8 value, end label) {
-	top := c.newLabel()
-	c.op(cmp, rcx, ofGPR(rdx))
-	c.jumpIf(greaterEqual, end)
-	c.asm.place(top)
-	c.copy(rax, rdx)
-	c.op(sub, rax, ofGPR(rcx))
-	whole := c.newLabel()
-	c.opImm(cmp, ofGPR(rax), c.lanes)
-	c.jumpIf(lessEqual, whole)
-	c.set(rax, uint32(c.lanes))
-	c.asm.place(whole)
-	c.store(at(rdi, frameCount), rax)
-	switch {
-	case c.isa.EVEX:
-		c.set(rbx, 0xffffffff)
-		c.bzhi(rbx, rbx, rax)
-		c.vector(kmovwR, 16, args{reg: 7, rm: ofGPR(rbx), imm: noImm})
-	default:
+func (c *code) rest(tail4, tail8 Value, end Label) {
+	top := c.NewLabel()
+	c.Op(Cmp, RCX, OfGPR(RDX))
+	c.JumpIf(GreaterEqual, end)
+	c.Place(top)
+	c.Copy(RAX, RDX)
+	c.Op(Sub, RAX, OfGPR(RCX))
+	whole := c.NewLabel()
+	c.OpImm(Cmp, OfGPR(RAX), c.Lanes)
+	c.JumpIf(LessEqual, whole)
+	c.Set(RAX, uint32(c.Lanes))
+	c.Place(whole)
+	c.Store(At(RDI, frameCount), RAX)
+	if c.ISA.Masks {
+		c.FirstLanes(tailMaskReg, RBX, RAX)
+	} else {
 		c.tailMasks(tail4, tail8)
 	}
-	c.note("what is left of a row")
-	c.tail, c.tail8 = tail4, tail8
+	c.note("the rest of a row")
+	c.Tail, c.tail8 = tail4, tail8
 	c.values(perPoint, 1)
 	c.emitItems()
-	c.tail, c.tail8 = 0, 0
-	c.opImm(add, ofGPR(rcx), c.lanes)
-	c.op(cmp, rcx, ofGPR(rdx))
-	c.jumpIf(less, top)
+	c.Tail, c.tail8 = 0, 0
+	c.OpImm(Add, OfGPR(RCX), c.Lanes)
+	c.Op(Cmp, RCX, OfGPR(RDX))
+	c.JumpIf(Less, top)
 }
 
 // tailMasks writes masks of the first rax lanes to the frame.
-func (c *code) tailMasks(tail4, tail8 value) {
-	r := c.take(&c.vecs)
+func (c *code) tailMasks(tail4, tail8 Value) {
+	r := c.Take(&c.Vecs)
 	for _, t := range []struct {
-		v    value
+		v    Value
 		size int
 	}{{tail4, 4}, {tail8, 8}} {
-		n := c.lanes * t.size
-		if n > c.isa.Bytes {
+		n := c.Lanes * t.size
+		if n > c.ISA.Bytes {
 			continue
 		}
 		var b []byte
@@ -167,36 +168,36 @@ func (c *code) tailMasks(tail4, tail8 value) {
 			b = append(b, x)
 		}
 		// The mask is a part of a table of n bytes of ones and then n of zeros.
-		c.lea(rbx, c.data(b))
-		c.copy(rsi, rax)
-		c.opImm(sub, ofGPR(rsi), c.lanes)
-		c.negate(rsi)
-		c.loadVec(r, n, mem{base: rbx, index: rsi, scale: uint8(t.size)})
-		c.storeVec(c.vals[t.v].mem, n, r)
+		c.Lea(RBX, c.Data(b))
+		c.Copy(RSI, RAX)
+		c.OpImm(Sub, OfGPR(RSI), c.Lanes)
+		c.Negate(RSI)
+		c.LoadVec(r, n, Mem{Base: RBX, Index: RSI, Scale: uint8(t.size)})
+		c.StoreVec(c.Vals[t.v].Mem, n, r)
 	}
 }
 
 // nextRow moves all operands to the next row, and jumps to row until none is left.
-func (c *code) nextRow(row label) {
+func (c *code) nextRow(row Label) {
 	c.unpin()
 	for i := range c.pointer {
 		if i < len(c.k.Operands) && !c.inLoop(i) {
 			continue
 		}
-		c.load(rax, operandWord(i, RowStep))
-		c.opTo(add, operandWord(i, Address), rax)
+		c.Load(RAX, operandWord(i, RowStep))
+		c.OpTo(Add, operandWord(i, Address), RAX)
 		if i < len(c.v.Class) && c.v.Class[i] == codegen.Staged {
-			c.load(rax, at(rdi, FramePoints))
-			c.shift(shl, true, rax, 3)
-			c.opTo(add, operandWord(i, Positions), rax)
+			c.Load(RAX, At(RDI, FramePoints))
+			c.Shift(Shl, true, RAX, 3)
+			c.OpTo(Add, operandWord(i, Positions), RAX)
 		}
 	}
-	c.opImm(sub, inMem(at(rdi, FrameRows)), 1)
-	c.jumpIf(notEqual, row)
-	if c.v.Past != 0 && !c.isa.A64 {
-		c.sfence()
+	c.OpImm(Sub, InMem(At(RDI, FrameRows)), 1)
+	c.JumpIf(NotEqual, row)
+	if c.v.Past != 0 {
+		c.Fence()
 	}
-	c.ret()
+	c.Ret()
 }
 
 // inLoop reports operands that the function reads or writes.
@@ -214,10 +215,7 @@ func (c *code) inLoop(i int) bool {
 
 // align makes a loop begin at a multiple of 32 bytes, where processors fetch.
 func (c *code) align() {
-	for c.isa.A64 && len(c.buf)%32 != 0 {
-		c.emit32(nopA64)
-	}
-	for len(c.buf)%32 != 0 {
-		c.emit(0x90)
+	for len(c.Buf)%32 != 0 {
+		c.Nop(1)
 	}
 }

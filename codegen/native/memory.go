@@ -8,25 +8,25 @@ import (
 // pointers hold the addresses of the most used operands; other addresses are read from the frame
 // when they are needed. rcx counts the points of a row, rdx is their number. rax, rbx, rsi and r15
 // are free between items.
-var pointers = [...]gpr{r8, r9, r10, r11, r12, r13}
+var pointers = [...]GPR{R8, R9, r10, r11, r12, R13}
 
 // base returns the register that holds an operand's address. If none does, pre loads the address
 // into spare.
-func (c *code) base(i int, spare gpr) (g gpr, pre func()) {
-	if g := c.pointer[i]; g != noReg {
+func (c *code) base(i int, spare GPR) (g GPR, pre func()) {
+	if g := c.pointer[i]; g != NoReg {
 		return g, nil
 	}
-	return spare, func() { c.load(spare, operandWord(i, Address)) }
+	return spare, func() { c.Load(spare, operandWord(i, Address)) }
 }
 
 // dense returns the address of a vector of neighbouring elements: vector u of a step.
-func (c *code) dense(i, size, u int) (m mem, pre func()) {
-	g, pre := c.base(i, rax)
-	return mem{base: g, index: rcx, scale: uint8(size), disp: int32(u * c.lanes * size)}, pre
+func (c *code) dense(i, size, u int) (m Mem, pre func()) {
+	g, pre := c.base(i, RAX)
+	return Mem{Base: g, Index: RCX, Scale: uint8(size), Disp: int32(u * c.Lanes * size)}, pre
 }
 
 // operandValue loads the elements of operand i for vector u of a step. guard may be 0.
-func (c *code) operandValue(i int, dt ir.DType, guard value, u int) value {
+func (c *code) operandValue(i int, dt ir.DType, guard Value, u int) Value {
 	switch c.v.Class[i] {
 	case codegen.Splat:
 		if guard == 0 {
@@ -37,7 +37,7 @@ func (c *code) operandValue(i int, dt ir.DType, guard value, u int) value {
 			return v
 		}
 	case codegen.Strided:
-		if guard == 0 && c.tail == 0 {
+		if guard == 0 && c.Tail == 0 {
 			return c.fromBytes(dt, c.apart(i, dt, u))
 		}
 	}
@@ -45,36 +45,17 @@ func (c *code) operandValue(i int, dt ir.DType, guard value, u int) value {
 }
 
 // fromBytes converts a loaded vector: numbers to a mask for a Bool, else nothing.
-func (c *code) fromBytes(dt ir.DType, v value) value {
+func (c *code) fromBytes(dt ir.DType, v Value) Value {
 	if dt != ir.Bool {
 		return v
 	}
-	n := c.lanes * 4
-	if c.isa.EVEX {
-		return c.toMask(vptestmd, n, v, v, noImm)
+	if c.ISA.Masks {
+		return c.TestMask(c.Lanes*4, v)
 	}
-	return c.asMask(c.spell(ir.Instr{Op: ir.Neg, DT: ir.Int32}, []value{v}, nil))
+	return c.AsMask(c.spell(ir.Instr{Op: ir.Neg, DT: ir.Int32}, []Value{v}, nil))
 }
 
-func signedMemory(dt ir.DType) bool { return dt == ir.Int8 || dt == ir.Int16 || dt == ir.Int32 }
-
-// loadOp is the load of a whole vector of elements of size bytes, extended by their sign if signed
-// is set.
-func loadOp(size int, signed bool) op {
-	switch {
-	case size == 1 && signed:
-		return vpmovsxbd
-	case size == 1:
-		return vpmovzxbd
-	case size == 2 && signed:
-		return vpmovsxwd
-	case size == 2:
-		return vpmovzxwd
-	case size == 8:
-		return vmovupd
-	}
-	return vmovups
-}
+func signedMemory(dt ir.DType) bool { return dt.Held() == ir.Int32 }
 
 // AheadBytes is the distance from a load to the line that is prefetched with it. It is far enough
 // for memory to answer in time, and near enough to stay in the first-level cache. Processors also
@@ -83,246 +64,112 @@ const AheadBytes = 2048
 
 // askAhead prefetches the line that a later load needs. If several vectors share a line, only the
 // first prefetches it.
-func (c *code) askAhead(i int, m mem) {
-	if !c.v.Far || c.tail != 0 || c.isa.A64 || c.pointer[i] == noReg || m.disp%cacheLine != 0 {
+func (c *code) askAhead(i int, m Mem) {
+	if !c.v.Far || c.Tail != 0 || !c.ISA.Prefetches || c.pointer[i] == NoReg || m.Disp%cacheLine != 0 {
 		return
 	}
-	m.disp += AheadBytes
-	c.item(item{imm: noImm, emit: func(*regs) { c.ask(m) }})
+	m.Disp += AheadBytes
+	c.Item(Item{Imm: NoImm, Emit: func(*Regs) { c.Prefetch(m, true) }})
+}
+
+// Dense is a vector of neighbouring elements in memory.
+type Dense struct {
+	Size   int // bytes of an element in memory
+	Signed bool
+	N      int // bytes of the vector in registers
+	M      Mem
+	Pre    func() // nil, or emits what must precede the access
+}
+
+// Before emits what must precede the access.
+func (d *Dense) Before() {
+	if d.Pre != nil {
+		d.Pre()
+	}
+}
+
+// neighbours returns vector u of a step of a dense operand.
+func (c *code) neighbours(i int, dt ir.DType, u int) Dense {
+	d := Dense{Size: dt.Size(), Signed: signedMemory(dt), N: c.Lanes * SizeOf(dt)}
+	d.M, d.Pre = c.dense(i, d.Size, u)
+	return d
 }
 
 // denseLoad loads neighbours. It returns 0 if they must be loaded lane by lane.
-func (c *code) denseLoad(i int, dt ir.DType, guard value, u int) value {
-	size := dt.Size()
-	n := c.lanes * sizeOf(dt)
-	m, pre := c.dense(i, size, u)
+func (c *code) denseLoad(i int, dt ir.DType, guard Value, u int) Value {
+	d := c.neighbours(i, dt, u)
 	if guard == 0 {
-		c.askAhead(i, m)
+		c.askAhead(i, d.M)
 	}
-	it := item{o: loadOp(size, signedMemory(dt)), size: n, d: c.vec(n), mem: m, inMem: true, pre: pre, imm: noImm}
-	lanes := c.tail
-	switch {
-	case !c.isa.A64:
-	case guard != 0 || c.tail != 0:
-		return 0
-	default:
-		return c.fromBytes(dt, c.neonLoad(it, size, signedMemory(dt)))
+	if v := c.LoadDense(d, guard); v != 0 {
+		return c.fromBytes(dt, v)
 	}
-	if guard != 0 {
-		if lanes = guard; c.tail != 0 && c.isa.EVEX {
-			lanes = c.toMask(kandw, c.lanes, guard, c.tail, noImm)
-		}
-	}
-	switch {
-	case lanes == 0:
-	case c.isa.EVEX && guard == 0:
-		it.k, it.zero = lanes, true
-	case c.isa.EVEX:
-		return c.fromBytes(dt, c.someLanes(it, lanes))
-	case size < 4:
-		return 0
-	default:
-		it.o = vmaskmovps
-		if size == 8 {
-			it.o = vmaskmovpd
-		}
-		if guard != 0 {
-			if lanes = c.lanesAs(guard, n); c.tail != 0 {
-				lanes = c.op3(vpand, n, lanes, c.tailOf(size))
-			}
-		} else {
-			lanes = c.tailOf(size)
-		}
-		it.s[0] = lanes
-	}
-	return c.fromBytes(dt, c.item(it))
+	return 0
 }
 
-// tailOf is the mask of the valid lanes, if masks are vectors.
-func (c *code) tailOf(size int) value {
+// TailOf is the mask of the valid lanes, if masks are vectors.
+func (c *Builder) TailOf(size int) Value {
 	if size == 8 {
 		return c.tail8
 	}
-	return c.tail
-}
-
-// someLanes loads the lanes of a mask. If the mask is empty, it skips the load: a masked load of
-// memory that does not exist is slow, even with an empty mask.
-func (c *code) someLanes(load item, lanes value) value {
-	return c.item(item{d: load.d, k: lanes, size: load.size, imm: noImm, emit: func(r *regs) {
-		skip := c.newLabel()
-		c.vector(vpxor, load.size, args{reg: r.d, v: r.d, rm: inReg(r.d), imm: noImm})
-		c.vector(kortestw, 16, args{reg: r.k, rm: inReg(r.k), imm: noImm})
-		c.jumpIf(equal, skip)
-		if load.pre != nil {
-			load.pre()
-		}
-		c.vector(load.o, load.size, args{reg: r.d, rm: inMem(load.mem), k: r.k, zero: true, imm: noImm})
-		c.asm.place(skip)
-	}})
+	return c.Tail
 }
 
 // splatLoad reads one element into all lanes.
-func (c *code) splatLoad(i int, dt ir.DType) value {
+func (c *code) splatLoad(i int, dt ir.DType) Value {
 	size := dt.Size()
-	n := c.lanes * sizeOf(dt)
-	return c.fromBytes(dt, c.item(item{d: c.vec(n), imm: noImm, emit: func(r *regs) {
-		g, pre := c.base(i, rax)
+	n := c.Lanes * SizeOf(dt)
+	return c.fromBytes(dt, c.Item(Item{D: c.Vec(n), Imm: NoImm, Emit: func(r *Regs) {
+		g, pre := c.base(i, RAX)
 		if pre != nil {
 			pre()
 		}
 		switch size {
 		case 4, 8:
-			c.splatVec(r.d, n, size, at(g, 0))
+			c.SplatVec(r.D, n, size, At(g, 0))
 		default:
-			c.loadSize(size, signedMemory(dt), rax, at(g, 0))
-			c.spread(r.d, n, 4, rax)
+			c.LoadSize(size, signedMemory(dt), RAX, At(g, 0))
+			c.Spread(r.D, n, 4, RAX)
 		}
 	}}))
 }
 
-// spread fills a vector with a general register.
-func (c *code) spread(d uint8, n, size int, g gpr) {
-	switch {
-	case c.isa.A64:
-		c.dup(d, size, g)
-	case c.isa.EVEX && size == 8:
-		c.vector(vpbroadcastqR, n, args{reg: d, rm: ofGPR(g), imm: noImm})
-	case c.isa.EVEX:
-		c.vector(vpbroadcastdR, n, args{reg: d, rm: ofGPR(g), imm: noImm})
-	case size == 8:
-		c.vector(vmovqR, 16, args{reg: d, rm: ofGPR(g), imm: noImm})
-		c.vector(vbroadcastsd, n, args{reg: d, rm: inReg(d), imm: noImm})
-	default:
-		c.vector(vmovd, 16, args{reg: d, rm: ofGPR(g), imm: noImm})
-		c.vector(vbroadcastss, n, args{reg: d, rm: inReg(d), imm: noImm})
-	}
-}
-
 // along sets r to the address of the first point of vector u of a step, for an operand whose points
 // are not neighbours. It changes spare.
-func (c *code) along(i, u int, r, spare gpr) {
-	c.lea(r, at(rcx, u*c.lanes))
-	c.imul(r, inMem(operandWord(i, Step)))
-	if g := c.pointer[i]; g != noReg {
-		c.op(add, r, ofGPR(g))
+func (c *code) along(i, u int, r, spare GPR) {
+	c.Lea(r, At(RCX, u*c.Lanes))
+	c.Imul(r, InMem(operandWord(i, Step)))
+	if g := c.pointer[i]; g != NoReg {
+		c.Op(Add, r, OfGPR(g))
 	} else {
-		c.op(add, r, inMem(operandWord(i, Address)))
+		c.Op(Add, r, InMem(operandWord(i, Address)))
 	}
 }
 
-// apart reads a whole vector of elements that are a step apart, four or two at a time.
-func (c *code) apart(i int, dt ir.DType, u int) value {
-	size, n := dt.Size(), c.lanes*sizeOf(dt)
-	if c.isa.A64 {
-		return c.neonApart(i, dt, u)
-	}
-	return c.item(item{d: c.vec(n), tmps: 1, imm: noImm, emit: func(r *regs) {
-		c.along(i, u, rax, rbx)
-		c.load(rsi, operandWord(i, Step))
-		c.lea(rbx, mem{base: rsi, index: rsi, scale: 2})
-		quarter := func(to uint8) {
-			places := [...]mem{at(rax, 0), {base: rax, index: rsi, scale: 1}, {base: rax, index: rsi, scale: 2}, {base: rax, index: rbx, scale: 1}}
-			if size == 8 {
-				c.vector(vmovsd, 16, args{reg: to, rm: inMem(places[0]), imm: noImm})
-				c.vector(vpinsrq, 16, args{reg: to, v: to, rm: inMem(places[1]), imm: 1})
-				c.lea(rax, mem{base: rax, index: rsi, scale: 2})
-				return
-			}
-			for j, m := range places {
-				x := inMem(m)
-				if size < 4 {
-					c.loadSize(size, signedMemory(dt), r15, m)
-					x = ofGPR(r15)
-				}
-				if j == 0 {
-					c.vector(vmovd, 16, args{reg: to, rm: x, imm: noImm})
-				} else {
-					c.vector(vpinsrd, 16, args{reg: to, v: to, rm: x, imm: int16(j)})
-				}
-			}
-			c.lea(rax, mem{base: rax, index: rsi, scale: 4})
-		}
-		quarter(r.d)
-		for q := 1; q < n/16; q++ {
-			quarter(r.tmp[0])
-			o := vinserti128
-			if c.isa.EVEX {
-				o = vinserti32x4
-			}
-			c.vector(o, n, args{reg: r.d, v: r.d, rm: inReg(r.tmp[0]), imm: int16(q)})
-		}
-	}})
+// apart reads a whole vector of elements that are a step apart.
+func (c *code) apart(i int, dt ir.DType, u int) Value {
+	d := Dense{Size: dt.Size(), Signed: signedMemory(dt), N: c.Lanes * SizeOf(dt), Pre: func() {
+		c.along(i, u, RAX, RBX)
+		c.Load(RSI, operandWord(i, Step))
+	}}
+	return c.LoadApart(d)
 }
 
 // storeValue writes a value through operand i.
-func (c *code) storeValue(i int, dt ir.DType, v value, u int) {
+func (c *code) storeValue(i int, dt ir.DType, v Value, u int) {
 	v = c.toBytes(dt, v)
-	size, n := dt.Size(), c.lanes*sizeOf(dt)
-	if i < len(c.v.Class) && c.v.Class[i] == codegen.Strided || !c.isa.EVEX && size < 4 && c.tail != 0 || c.isa.A64 && c.tail != 0 {
+	size := dt.Size()
+	if i < len(c.v.Class) && c.v.Class[i] == codegen.Strided || c.Tail != 0 && !c.Partial(size) {
 		c.laneStore(i, size, v, u)
 		return
 	}
-	m, pre := c.dense(i, size, u)
-	it := item{size: n, s: [3]value{v}, mem: m, inMem: true, pre: pre, imm: noImm}
-	switch {
-	case c.isa.A64:
-		c.neonStore(it, size)
-		return
-	case size < 4 && !c.isa.EVEX:
-		c.packed(it, size)
-		return
-	case size == 1:
-		it.o = vpmovdb
-	case size == 2:
-		it.o = vpmovdw
-	case c.tail == 0 && c.v.Past>>i&1 != 0:
-		it.o = vmovntps
-	case size == 8:
-		it.o = vmovupdTo
-	default:
-		it.o = vmovupsTo
-	}
-	if c.tail != 0 && c.isa.EVEX {
-		it.k = c.tail
-	} else if c.tail != 0 {
-		it.o, it.s[2] = vmaskmovpsTo, c.tailOf(size)
-		if size == 8 {
-			it.o = vmaskmovpdTo
-		}
-	}
-	c.item(it)
+	c.StoreDense(c.neighbours(i, dt, u), v, c.v.Past>>i&1 != 0)
 }
 
 // toBytes converts a mask to numbers.
-func (c *code) toBytes(dt ir.DType, v value) value {
+func (c *code) toBytes(dt ir.DType, v Value) Value {
 	if dt != ir.Bool {
 		return v
 	}
-	return c.choice(v, c.lanes*4, 4, 1)
-}
-
-// packed stores the low bytes of 32-bit lanes on AVX2. It first packs them into one half of a
-// register.
-func (c *code) packed(it item, size int) {
-	n := c.lanes * 4
-	low := c.splat(4, 1<<(8*size)-1, n)
-	x := c.op3(vpand, n, it.s[0], low)
-	x = c.op3(vpackusdw, n, x, x)
-	if n == 32 {
-		x = c.op2i(vpermq, 32, 32, x, 8)
-	}
-	if size == 1 {
-		x = c.op3(vpackuswb, 16, x, x)
-	}
-	it.size, it.s[0] = 16, x
-	switch c.lanes * size {
-	case 16:
-		it.o = vmovupsTo
-	case 8:
-		it.o = vmovqTo
-	default:
-		it.o = vmovdTo
-	}
-	c.item(it)
+	return c.Choice(v, c.Lanes*4, 4, 1)
 }

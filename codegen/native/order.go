@@ -1,7 +1,6 @@
 package native
 
 import (
-	"container/heap"
 	"slices"
 
 	"github.com/millrace-go/millrace/ir"
@@ -35,7 +34,7 @@ func (c *code) waitless() []int {
 	order := make([]int, 0, len(body))
 	for now := 0; len(order) < len(body); {
 		i := q.next(now)
-		now = max(now, q.ready[i])
+		now = max(now, int(q.ready[i]))
 		order = append(order, i)
 		if !c.need[i] || c.level[i] != perPoint || body[i].Op == ir.Const {
 			q.done(i, 0) // it takes no time
@@ -51,71 +50,64 @@ func (c *code) waitless() []int {
 	return order
 }
 
-// waitless holds the instructions whose operands are placed: in able those that need not wait, in
-// the order of the body; in waiting the others, by the time at which they are ready.
+// waitless holds the instructions whose operands are placed, the first to take first: in able those
+// that need not wait, in the order of the body; in waiting the others, by the time at which they
+// are ready.
 type waitless struct {
-	ready   []int   // by instruction: when its operands are ready
-	missing []int   // by instruction: how many of its operands are not placed
-	readers [][]int // by instruction
-	able    instrHeap
-	waiting instrHeap
+	ready         []int32  // by instruction: when its operands are ready
+	missing       []int32  // by instruction: how many of its operands are not placed
+	first, more   []int32  // by instruction: its first reader; by reader and operand: the next reader. They are counted from 1
+	able, waiting []uint64 // the time in the upper half, the instruction in the lower
 }
 
 func (c *code) newWaitless() *waitless {
 	body := c.k.Body
-	q := &waitless{ready: make([]int, len(body)), missing: make([]int, len(body)), readers: make([][]int, len(body))}
-	q.able.before = func(i, j int) bool { return i < j }
-	q.waiting.before = func(i, j int) bool {
-		return q.ready[i] < q.ready[j] || q.ready[i] == q.ready[j] && i < j
-	}
+	n := len(body)
+	lists, queues := make([]int32, (3+len(ir.Instr{}.Args))*n), make([]uint64, 2*n)
+	q := &waitless{ready: lists[:n], missing: lists[n : 2*n], first: lists[2*n : 3*n], more: lists[3*n:], able: queues[:0:n], waiting: queues[n:n]}
 	for i, in := range body {
 		for k, a := range in.Args {
 			if a != ir.None && !slices.Contains(in.Args[:k], a) {
 				q.missing[i]++
-				q.readers[a] = append(q.readers[a], i)
+				at := i*len(in.Args) + k
+				q.more[at], q.first[a] = q.first[a], int32(at+1)
 			}
 		}
 		if q.missing[i] == 0 {
-			heap.Push(&q.waiting, i)
+			q.waiting = append(q.waiting, uint64(i))
 		}
 	}
 	return q
 }
 
+// insert inserts a number into a sorted list.
+func insert(list []uint64, x uint64) []uint64 {
+	at, _ := slices.BinarySearch(list, x)
+	return slices.Insert(list, at, x)
+}
+
 // next takes the first instruction that need not wait at time now, else the one that waits least.
 func (q *waitless) next(now int) int {
-	for q.waiting.Len() > 0 && q.ready[q.waiting.list[0]] <= now {
-		heap.Push(&q.able, heap.Pop(&q.waiting))
+	for len(q.waiting) > 0 && int(q.waiting[0]>>32) <= now {
+		q.able = insert(q.able, uint64(uint32(q.waiting[0])))
+		q.waiting = q.waiting[1:]
 	}
-	if q.able.Len() > 0 {
-		return heap.Pop(&q.able).(int)
+	from := &q.able
+	if len(q.able) == 0 {
+		from = &q.waiting
 	}
-	return heap.Pop(&q.waiting).(int)
+	i := uint32((*from)[0])
+	*from = (*from)[1:]
+	return int(i)
 }
 
 // done makes the readers of instruction i wait until time end.
 func (q *waitless) done(i, end int) {
-	for _, r := range q.readers[i] {
-		q.ready[r] = max(q.ready[r], end)
+	for at := q.first[i]; at > 0; at = q.more[at-1] {
+		r := int(at-1) / len(ir.Instr{}.Args)
+		q.ready[r] = max(q.ready[r], int32(end))
 		if q.missing[r]--; q.missing[r] == 0 {
-			heap.Push(&q.waiting, r)
+			q.waiting = insert(q.waiting, uint64(q.ready[r])<<32|uint64(r))
 		}
 	}
-}
-
-// instrHeap is a heap of indices into the body.
-type instrHeap struct {
-	list   []int
-	before func(i, j int) bool
-}
-
-func (h *instrHeap) Len() int           { return len(h.list) }
-func (h *instrHeap) Less(i, j int) bool { return h.before(h.list[i], h.list[j]) }
-func (h *instrHeap) Swap(i, j int)      { h.list[i], h.list[j] = h.list[j], h.list[i] }
-func (h *instrHeap) Push(i any)         { h.list = append(h.list, i.(int)) }
-func (h *instrHeap) Pop() any {
-	n := len(h.list) - 1
-	i := h.list[n]
-	h.list = h.list[:n]
-	return i
 }

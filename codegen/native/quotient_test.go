@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package native
+package native_test
 
 import (
 	"encoding/binary"

@@ -1,10 +1,11 @@
-package native
+package native_test
 
 import (
 	"math/rand/v2"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/native"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -47,7 +48,7 @@ func TestRandomNumbers(t *testing.T) {
 						}
 					}
 				}
-				f, err := Compile(k, all(k, codegen.Contiguous), isa, false)
+				f, err := native.Compile(k, all(k, codegen.Contiguous), isa, false)
 				if err != nil {
 					t.Fatal(err)
 				}

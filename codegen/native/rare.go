@@ -8,112 +8,84 @@ const slowCall = 200
 // rare is the slow path for a few lanes. The code tests for each vector whether any lane needs it.
 // The slow path is not inline: it saves all registers in use, a function computes the sub-program's
 // results for all lanes, and the results of the lanes that need them replace the fast ones.
-func rare(c *code, in ir.Instr, x []value, dts []ir.DType) value {
+func (c *code) rare(in ir.Instr, x []Value, dts []ir.DType) Value {
 	p := ir.SubByID(in.Imm)
 	if p == nil {
-		c.fail("no sub-program %d", in.Imm)
+		c.Fail("sub-program %d does not exist", in.Imm)
 		return x[1]
 	}
 	if len(p.Params) > maxParams || len(x) > 4 {
-		c.fail("sub-program %s of %d parameters", p.Name, len(p.Params))
+		c.Fail("sub-program %s has too many parameters: %d", p.Name, len(p.Params))
 		return x[1]
 	}
-	c.slow += slowCall + 2*len(p.Code)*c.lanes*8/c.isa.Bytes
-	n := c.bytes(in.DT)
+	c.slow += slowCall + 2*len(p.Code)*c.Lanes*8/c.ISA.Bytes
+	n := c.Bytes(in.DT)
 	isMask := in.DT == ir.Bool
-	params := make([]value, 0, 2)
+	params := make([]Value, 0, 2)
 	for i, v := range x[2:] {
 		if dts[2+i] == ir.Bool {
 			v = c.toBytes(ir.Bool, v)
 		}
 		params = append(params, v)
 	}
-	out := info{size: n, mask: isMask && c.isa.EVEX}
+	out := Info{Size: n, Mask: isMask && c.ISA.Masks}
 	if isMask {
-		c.fail("sub-program %s of masks", p.Name)
+		c.Fail("sub-program %s cannot compute masks", p.Name)
 		return x[1]
 	}
-	it := item{d: c.newValue(out), imm: noImm, atFirst: true}
-	it.s[0] = x[1]
-	copy(it.s[1:], params)
-	it.k = x[0]
-	if !c.isa.EVEX {
-		it.k = c.lanesAs(x[0], n)
+	it := Item{D: c.NewValue(out), Imm: NoImm, AtFirst: true}
+	it.S[0] = x[1]
+	copy(it.S[1:], params)
+	it.K = x[0]
+	if !c.ISA.Masks {
+		it.K = c.LanesAs(x[0], n)
 	}
 	f := c.subOf(in.Imm)
-	lanes := c.lanes
-	it.emit = func(r *regs) {
-		slow, back := c.newLabel(), c.newLabel()
-		switch {
-		case c.isa.EVEX:
-			c.vector(kortestw, 16, args{reg: r.k, rm: inReg(r.k), imm: noImm})
-			c.jumpIf(notEqual, slow)
-		case c.isa.A64:
-			c.any(r.k, n/lanes, slow)
-		default:
-			o := vmovmskps
-			if n/lanes == 8 {
-				o = vmovmskpd
-			}
-			c.vector(o, n, args{reg: uint8(rax), rm: inReg(r.k), imm: noImm})
-			c.opImm(cmp, ofGPR(rax), 0)
-			c.jumpIf(notEqual, slow)
-		}
-		c.copyVec(r.d, r.s[0], n)
-		c.asm.place(back)
-		vecs, masks := used(c.vecs), used(c.masks)
-		for i := range r.s {
-			if it.s[i] > 0 {
-				vecs[r.s[i]] = true
+	lanes := c.Lanes
+	it.Emit = func(r *Regs) {
+		slow, back := c.NewLabel(), c.NewLabel()
+		c.JumpIfSet(r.K, n, n/lanes, slow)
+		c.CopyVec(r.D, r.S[0], n)
+		c.Place(back)
+		vecs, masks := used(c.Vecs), used(c.Masks)
+		for i := range r.S {
+			if it.S[i] > 0 {
+				vecs[r.S[i]] = true
 			}
 		}
-		if c.isa.EVEX {
-			masks[r.k], masks[7] = true, true
+		if c.ISA.Masks {
+			masks[r.K], masks[tailMaskReg] = true, true
 		} else {
-			vecs[r.k] = true
+			vecs[r.K] = true
 		}
 		sizes := [3]int{}
 		for i := range params {
-			sizes[i] = c.vals[params[i]].size
+			sizes[i] = c.Vals[params[i]].Size
 		}
-		c.cold = append(c.cold, func() {
-			c.asm.place(slow)
+		c.Cold = append(c.Cold, func() {
+			c.Place(slow)
 			c.note("rarely: %s", p.Name)
 			c.saveAll(vecs, masks, true)
 			for i := range params {
-				c.saveVector(r.s[1+i], sizes[i], c.frame.param(i))
+				c.saveVector(r.S[1+i], sizes[i], c.frame.param(i))
 			}
-			ret := c.newLabel()
-			c.leaLabel(rax, ret)
-			c.store(at(rdi, frameReturn), rax)
-			c.jump(f.entry)
-			c.asm.place(ret)
+			ret := c.NewLabel()
+			c.LeaLabel(RAX, ret)
+			c.Store(At(RDI, frameReturn), RAX)
+			c.Jump(f.entry)
+			c.Place(ret)
 			c.saveAll(vecs, masks, false)
-			result := inMem(at(rdi, c.frame.param(maxParams)))
-			switch {
-			case c.isa.A64:
-				c.loadVec(v31, n, result.mem)
-				c.pick(r.d, r.k, v31, r.s[0])
-			case c.isa.EVEX:
-				c.vector(vmovaps, n, args{reg: r.d, rm: inReg(r.s[0]), imm: noImm})
-				o := vmovups
-				if n/lanes == 8 {
-					o = vmovupd
-				}
-				c.vector(o, n, args{reg: r.d, rm: result, k: r.k, imm: noImm})
-			default:
-				c.vector(blendvs[kinds[in.DT]], n, args{reg: r.d, v: r.s[0], rm: result, k: r.k, imm: noImm})
-			}
-			c.jump(back)
+			c.Merge(r.D, r.K, r.S[0], n, n/lanes, At(RDI, c.frame.param(maxParams)))
+			c.Jump(back)
 		})
 	}
-	return c.item(it)
+	return c.Item(it)
 }
 
 // used reports the registers of a file that hold a value.
 func used(f file) []bool {
-	u := make([]bool, len(f.owner))
-	for r, v := range f.owner {
+	u := make([]bool, len(f.Owner))
+	for r, v := range f.Owner {
 		u[r] = v > 0
 	}
 	return u
@@ -125,20 +97,20 @@ func (c *code) saveAll(vecs, masks []bool, out bool) {
 		if !is {
 			continue
 		}
-		if at := c.frame.register(r, c.isa); out {
-			c.saveVector(uint8(r), c.isa.Bytes, at)
+		if at := c.frame.register(r, c.ISA); out {
+			c.saveVector(uint8(r), c.ISA.Bytes, at)
 		} else {
-			c.loadVector(uint8(r), c.isa.Bytes, at)
+			c.loadVector(uint8(r), c.ISA.Bytes, at)
 		}
 	}
 	for r, is := range masks {
 		if !is || r == 0 {
 			continue
 		}
-		if m := at(rdi, c.frame.register(c.isa.Regs, c.isa)+8*r); out {
-			c.vector(kmovwTo, 16, args{reg: uint8(r), rm: inMem(m), imm: noImm})
+		if m := At(RDI, c.frame.register(c.ISA.Regs, c.ISA)+8*r); out {
+			c.StoreMask(m, uint8(r))
 		} else {
-			c.vector(kmovw, 16, args{reg: uint8(r), rm: inMem(m), imm: noImm})
+			c.LoadMask(uint8(r), m)
 		}
 	}
 }
@@ -148,10 +120,10 @@ func (c *code) subOf(id uint64) *routine {
 	if f, ok := c.subs[id]; ok {
 		return f
 	}
-	f := &routine{id: id, entry: c.newLabel()}
+	f := &routine{id: id, entry: c.NewLabel()}
 	c.subs[id] = f
-	lanes := c.lanes
-	c.cold = append(c.cold, func() { c.subBody(f, lanes) })
+	lanes := c.Lanes
+	c.Cold = append(c.Cold, func() { c.subBody(f, lanes) })
 	return f
 }
 
@@ -163,57 +135,55 @@ func (c *code) subBody(f *routine, lanes int) {
 	defer c.restoreState(save)
 	c.width = 4
 	for _, in := range p.Code {
-		c.width = max(c.width, sizeOf(in.DT))
+		c.width = max(c.width, SizeOf(in.DT))
 	}
-	c.lanes = min(c.isa.Bytes/c.width, lanes)
-	c.asm.place(f.entry)
-	c.note("%s, %d lanes at a time", p.Name, c.lanes)
-	for first := 0; first < lanes; first += c.lanes {
-		vals := make([]value, len(p.Code))
+	c.Lanes = min(c.ISA.Bytes/c.width, lanes)
+	c.Place(f.entry)
+	c.note("%s, %d lanes at a time", p.Name, c.Lanes)
+	for first := 0; first < lanes; first += c.Lanes {
+		vals := make([]Value, len(p.Code))
 		for i, in := range p.Code {
 			switch in.Op {
 			case ir.Param:
-				n := c.lanes * sizeOf(in.DT)
-				v := c.newValue(info{size: n, home: inFrame, mem: at(rdi, c.frame.param(int(in.Imm))+first*sizeOf(in.DT))})
+				n := c.Lanes * SizeOf(in.DT)
+				v := c.NewValue(Info{Size: n, Home: InFrame, Mem: At(RDI, c.frame.param(int(in.Imm))+first*SizeOf(in.DT))})
 				vals[i] = c.fromBytes(in.DT, v)
 				continue
 			case ir.Const:
-				vals[i] = c.constantOf(in)
+				vals[i] = c.literal(in)
 				continue
 			case ir.Rare:
-				c.fail("a rare path within %s", p.Name)
+				c.Fail("sub-program %s contains a rare path", p.Name)
 				return
 			}
-			var x [4]value
-			var dts [4]ir.DType
+			x := &c.args
 			n := 0
 			for ; n < len(in.Args) && in.Args[n] != ir.None; n++ {
-				x[n], dts[n] = vals[in.Args[n]], p.Code[in.Args[n]].DT
+				x.x[n], x.dts[n] = vals[in.Args[n]], p.Code[in.Args[n]].DT
 			}
-			vals[i] = c.spell(in, x[:n], dts[:n])
+			vals[i] = c.spell(in, x.x[:n], x.dts[:n])
 		}
 		out := p.Results[0]
-		size := sizeOf(p.Code[out].DT)
-		c.write(vals[out], c.lanes*size, at(rdi, c.frame.param(maxParams)+first*size))
+		size := SizeOf(p.Code[out].DT)
+		c.write(vals[out], c.Lanes*size, At(RDI, c.frame.param(maxParams)+first*size))
 		c.emitItems()
 	}
-	c.jumpTo(at(rdi, frameReturn))
+	c.JumpTo(At(RDI, frameReturn))
 }
 
 // state is the part of a code's state that a sub-program has for itself.
 type state struct {
 	lanes, width int
 	vecs, masks  file
-	consts       map[constant]value
+	consts       map[Constant]Value
 }
 
 func (c *code) saveState() state {
-	s := state{c.lanes, c.width, c.vecs, c.masks, c.consts}
-	c.vecs, c.masks, c.consts = newFile(c.isa.Regs), newFile(8), map[constant]value{}
-	c.masks.owner[0], c.masks.owner[7] = -1, -1
+	s := state{c.Lanes, c.width, c.Vecs, c.Masks, c.consts}
+	c.Vecs, c.Masks, c.consts = newFile(c.ISA.Regs), newMasks(), map[Constant]Value{}
 	return s
 }
 
 func (c *code) restoreState(s state) {
-	c.lanes, c.width, c.vecs, c.masks, c.consts = s.lanes, s.width, s.vecs, s.masks, s.consts
+	c.Lanes, c.width, c.Vecs, c.Masks, c.consts = s.lanes, s.width, s.vecs, s.masks, s.consts
 }

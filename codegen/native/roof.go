@@ -1,6 +1,10 @@
 package native
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/ir"
+)
 
 // The limits of a core: code that only multiplies and adds, and code that only copies or reads.
 
@@ -28,73 +32,76 @@ type RoofFrame struct {
 // roofUnroll is the number of repetitions in the body of a loop.
 const roofUnroll = 8
 
+const roofPast = "copy past the caches"
+
 // NewRoof makes a Roof.
 func NewRoof(isa *ISA) (*Roof, error) {
-	a := &asm{isa: isa}
-	g := &dotGen{asm: a, dotKind: dotF32}
+	b := &Buffer{ISA: isa}
+	g := &dotGen{Buffer: b, Machine: isa.New(b, nil)}
 	chains := isa.Regs - 2
 	r := &Roof{Flops: 2 * chains * isa.Bytes / 4, CopyBytes: roofUnroll * isa.Bytes}
-	r.FMA = g.multiplyAdds("multiply and add", vfmadd231ps, chains)
-	r.FMA64 = g.multiplyAdds("multiply and add float64", vfmadd231pd, chains)
-	r.Copy = g.copies("copy", vmovupsTo)
-	r.CopyPast = g.copies("copy past the caches", vmovntps)
-	r.Read = g.copies("read", opNone)
+	r.FMA = g.multiplyAdds("multiply and add", ir.Float32, chains)
+	r.FMA64 = g.multiplyAdds("multiply and add float64", ir.Float64, chains)
+	r.Copy = g.copies("copy", g.StoreVec)
+	r.CopyPast = g.copies(roofPast, g.StorePast)
+	r.Read = g.copies("read", nil)
 	var err error
-	r.Code, err = a.finish()
+	r.Code, err = b.Finish(g.Machine)
 	return r, err
 }
 
-func (g *dotGen) multiplyAdds(what string, fma op, chains int) int {
+func (g *dotGen) multiplyAdds(what string, dt ir.DType, chains int) int {
 	var f RoofFrame
+	g.Elements(dt)
 	start := g.begin("%s", what)
 	for i := range chains + 2 {
-		g.vec3(vpxor, uint8(i), uint8(i), inReg(uint8(i)))
+		g.ClearVec(uint8(i), g.ISA.Bytes)
 	}
-	g.load(tileK, field(unsafe.Offsetof(f.Count)))
-	loop := g.newLabel()
+	g.Load(TileK, Field(unsafe.Offsetof(f.Count)))
+	loop := g.NewLabel()
 	g.align(64)
-	g.place(loop)
+	g.Place(loop)
 	for i := range chains {
-		g.vec3(fma, uint8(i), uint8(chains), inReg(uint8(chains+1)))
+		g.Multiply(nil, uint8(i), uint8(chains), InReg(uint8(chains+1)), 0)
 	}
-	g.opImm(sub, ofGPR(tileK), 1)
-	g.jumpIf(notEqual, loop)
-	g.ret()
+	g.OpImm(Sub, OfGPR(TileK), 1)
+	g.JumpIf(NotEqual, loop)
+	g.Ret()
 	return start
 }
 
-// copies is a loop that loads and, unless store is opNone, stores.
-func (g *dotGen) copies(what string, store op) int {
+// copies is a loop that loads and, unless store is nil, stores.
+func (g *dotGen) copies(what string, store func(m Mem, size int, r uint8)) int {
 	var f RoofFrame
 	at0 := g.begin("%s", what)
-	loop := g.newLabel()
-	g.load(rsi, field(unsafe.Offsetof(f.Src)))
-	g.load(rdx, field(unsafe.Offsetof(f.Dst)))
-	g.load(tileK, field(unsafe.Offsetof(f.Count)))
+	loop := g.NewLabel()
+	g.Load(RSI, Field(unsafe.Offsetof(f.Src)))
+	g.Load(RDX, Field(unsafe.Offsetof(f.Dst)))
+	g.Load(TileK, Field(unsafe.Offsetof(f.Count)))
 	g.align(64)
-	g.place(loop)
+	g.Place(loop)
 	each := roofUnroll
-	if store == opNone {
+	if store == nil {
 		each /= 2
 	}
 	for i := range each {
-		g.vec3(vmovups, uint8(i), 0, inMem(at(rsi, i*g.isa.Bytes)))
+		g.LoadVec(uint8(i), g.ISA.Bytes, At(RSI, i*g.ISA.Bytes))
 	}
 	for i := range each {
-		second := inMem(at(rdx, i*g.isa.Bytes))
-		if store == opNone {
-			g.vec3(vmovups, uint8(each+i), 0, second)
+		second := At(RDX, i*g.ISA.Bytes)
+		if store == nil {
+			g.LoadVec(uint8(each+i), g.ISA.Bytes, second)
 		} else {
-			g.vec3(store, uint8(i), 0, second)
+			store(second, g.ISA.Bytes, uint8(i))
 		}
 	}
-	g.opImm(add, ofGPR(rsi), each*g.isa.Bytes)
-	g.opImm(add, ofGPR(rdx), each*g.isa.Bytes)
-	g.opImm(sub, ofGPR(tileK), 1)
-	g.jumpIf(notEqual, loop)
-	if store == vmovntps {
-		g.sfence()
+	g.OpImm(Add, OfGPR(RSI), each*g.ISA.Bytes)
+	g.OpImm(Add, OfGPR(RDX), each*g.ISA.Bytes)
+	g.OpImm(Sub, OfGPR(TileK), 1)
+	g.JumpIf(NotEqual, loop)
+	if what == roofPast {
+		g.Fence()
 	}
-	g.ret()
+	g.Ret()
 	return at0
 }

@@ -1,4 +1,4 @@
-package native
+package native_test
 
 import (
 	"encoding/binary"
@@ -11,19 +11,22 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/codegen/native/amd64"
+	"github.com/millrace-go/millrace/codegen/native/arm64"
 	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 )
 
 // runnable are the targets that this processor has.
-func runnable() []*ISA {
+func runnable() []*native.ISA {
 	switch machine.Level() {
 	case machine.AVX512:
-		return []*ISA{AVX512, AVX2}
+		return []*native.ISA{amd64.AVX512, amd64.AVX2}
 	case machine.AVX2:
-		return []*ISA{AVX2}
+		return []*native.ISA{amd64.AVX2}
 	case machine.NEON:
-		return []*ISA{NEON}
+		return []*native.ISA{arm64.NEON}
 	}
 	return nil
 }
@@ -31,7 +34,7 @@ func runnable() []*ISA {
 // launch is memory for a kernel, of rows of n points, each operand in its class.
 type launch struct {
 	k       *codegen.Kernel
-	v       Variant
+	v       native.Variant
 	rows, n int
 	args    []codegen.HostArg
 	scalars []uint64
@@ -43,7 +46,7 @@ var steps = map[codegen.AccessClass]int64{codegen.Contiguous: 1, codegen.Splat: 
 // indexOffset is the first position of an index operand.
 var indexOffset = func(rng *rand.Rand) int64 { return rng.Int64N(1<<34) - 5 }
 
-func newLaunch(rng *rand.Rand, k *codegen.Kernel, v Variant, rows, n int) *launch {
+func newLaunch(rng *rand.Rand, k *codegen.Kernel, v native.Variant, rows, n int) *launch {
 	l := &launch{k: k, v: v, rows: rows, n: n}
 	for i, o := range k.Operands {
 		a := codegen.HostArg{}
@@ -63,13 +66,13 @@ func newLaunch(rng *rand.Rand, k *codegen.Kernel, v Variant, rows, n int) *launc
 		a.Data = make([]byte, count*int64(size))
 		for e := range count {
 			var b [8]byte
-			binary.LittleEndian.PutUint64(b[:], kerneltest.Value(rng, o.DT))
+			binary.LittleEndian.PutUint64(b[:], kernels.Value(rng, o.DT))
 			copy(a.Data[e*int64(size):(e+1)*int64(size)], b[:])
 		}
 		l.args = append(l.args, a)
 	}
 	for _, dt := range k.Scalars {
-		l.scalars = append(l.scalars, kerneltest.Value(rng, dt))
+		l.scalars = append(l.scalars, kernels.Value(rng, dt))
 	}
 	return l
 }
@@ -84,7 +87,7 @@ func (l *launch) outputs() (out [][]byte) {
 }
 
 // frameFor makes the memory of a frame, and returns its words and its address.
-func frameFor(f *Func) (words []uint64, p unsafe.Pointer) {
+func frameFor(f *native.Func) (words []uint64, p unsafe.Pointer) {
 	words = make([]uint64, f.Bytes/8+8)
 	p = unsafe.Pointer(unsafe.SliceData(words))
 	skip := -uintptr(p) & 63 / 8
@@ -92,12 +95,12 @@ func frameFor(f *Func) (words []uint64, p unsafe.Pointer) {
 }
 
 // run calls code for the launch.
-func (l *launch) run(f *Func, code *machine.Code) {
+func (l *launch) run(f *native.Func, code *machine.Code) {
 	words, p := frameFor(f)
-	words[FramePoints/8], words[FrameRows/8] = uint64(l.n), uint64(l.rows)
+	words[native.FramePoints/8], words[native.FrameRows/8] = uint64(l.n), uint64(l.rows)
 	for i, o := range l.k.Operands {
 		a := &l.args[i]
-		w := words[(FrameArgs+i*OperandBytes)/8:]
+		w := words[(native.FrameArgs+i*native.OperandBytes)/8:]
 		size := int64(1)
 		if o.Kind != codegen.Index {
 			size = int64(o.DT.Size())
@@ -105,7 +108,7 @@ func (l *launch) run(f *Func, code *machine.Code) {
 		} else {
 			w[0] = uint64(a.Offset)
 		}
-		w[Step/8], w[RowStep/8] = uint64(a.Stride[1]*size), uint64(a.Stride[0]*size)
+		w[native.Step/8], w[native.RowStep/8] = uint64(a.Stride[1]*size), uint64(a.Stride[0]*size)
 	}
 	copy(words[f.Scalars/8:], l.scalars)
 	machine.Call(code.Addr(0), p, machine.KeepMXCSR)
@@ -114,9 +117,9 @@ func (l *launch) run(f *Func, code *machine.Code) {
 }
 
 // check compares code with the interpreter.
-func check(t *testing.T, rng *rand.Rand, k *codegen.Kernel, v Variant, isa *ISA, rows, n int) error {
+func check(t *testing.T, rng *rand.Rand, k *codegen.Kernel, v native.Variant, isa *native.ISA, rows, n int) error {
 	t.Helper()
-	f, err := Compile(k, v, isa, false)
+	f, err := native.Compile(k, v, isa, false)
 	if err != nil {
 		return err
 	}
@@ -143,7 +146,7 @@ func check(t *testing.T, rng *rand.Rand, k *codegen.Kernel, v Variant, isa *ISA,
 		if o.Kind != codegen.Output {
 			continue
 		}
-		if err := kerneltest.Same(o.DT, got[j], want[j]); err != nil {
+		if err := kernels.Same(o.DT, got[j], want[j]); err != nil {
 			for _, s := range k.Stores {
 				if s.Operand == i {
 					return fmt.Errorf("operand %d, %s, %dx%d: %w", i, codegen.FormatBody(k.Body[s.Value : s.Value+1])[3:], rows, n, err)
@@ -155,8 +158,8 @@ func check(t *testing.T, rng *rand.Rand, k *codegen.Kernel, v Variant, isa *ISA,
 	return nil
 }
 
-func all(k *codegen.Kernel, c codegen.AccessClass) Variant {
-	v := Variant{Class: make([]codegen.AccessClass, len(k.Operands))}
+func all(k *codegen.Kernel, c codegen.AccessClass) native.Variant {
+	v := native.Variant{Class: make([]codegen.AccessClass, len(k.Operands))}
 	for i, o := range k.Operands {
 		if v.Class[i] = c; c == codegen.Splat && o.Kind == codegen.Output {
 			v.Class[i] = codegen.Contiguous
@@ -181,10 +184,10 @@ func alone(k *codegen.Kernel, store int) *codegen.Kernel {
 // in rows of several lengths and in every class.
 func TestEveryOp(t *testing.T) {
 	for _, isa := range runnable() {
-		for _, dt := range kerneltest.DTypes {
+		for _, dt := range kernels.DTypes {
 			t.Run(isa.Name+"/"+dt.String(), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(uint64(dt), 7))
-				every := kerneltest.EveryOp(dt, nil)
+				every := kernels.EveryOp(dt, nil)
 				failed := 0
 				for s := range every.Stores {
 					k, err := codegen.Lower(alone(every, s))
@@ -216,11 +219,11 @@ func TestRandomKernels(t *testing.T) {
 	for _, isa := range runnable() {
 		for seed := range n {
 			rng := rand.New(rand.NewPCG(uint64(seed), 3))
-			k, err := codegen.Lower(kerneltest.Random(rng, 4+rng.IntN(40), 0))
+			k, err := codegen.Lower(kernels.Random(rng, 4+rng.IntN(40), 0))
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := Variant{}
+			v := native.Variant{}
 			for _, o := range k.Operands {
 				c := codegen.AccessClass(rng.IntN(3))
 				if o.Kind == codegen.Output && c == codegen.Splat {
@@ -231,7 +234,7 @@ func TestRandomKernels(t *testing.T) {
 			if err := check(t, rng, k, v, isa, 1+rng.IntN(4), 1+rng.IntN(150)); err != nil {
 				t.Errorf("%s, seed %d: %v\n%v", isa.Name, seed, err, k)
 				if os.Getenv("MILLRACE_TEXT") != "" {
-					f, _ := Compile(k, v, isa, true)
+					f, _ := native.Compile(k, v, isa, true)
 					_ = os.WriteFile(filepath.Join(os.TempDir(), "native.s"), []byte(f.Text()), 0o600)
 				}
 				return

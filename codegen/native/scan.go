@@ -25,6 +25,9 @@ type BeyondFrame struct {
 	Beyond  int64 // result: 0 if there is none
 }
 
+// GreaterMask is the mask register in which beyond notes elements, on targets with masks.
+const GreaterMask = 1
+
 // scans makes both functions.
 func (g *dotGen) scans() {
 	g.differs()
@@ -34,133 +37,89 @@ func (g *dotGen) scans() {
 // differs searches from the start and from the end, and stops at the first difference.
 func (g *dotGen) differs() {
 	var f DiffersFrame
-	const base, ld, at0, end, row, rows = rsi, rdx, rbx, rcx, r8, r9
+	const base, ld, at0, end, row, rows = RSI, RDX, RBX, RCX, R8, R9
 	const than, bits, sum = 0, 1, 2
-	g.d.Differs = g.begin("vectors that differ")
-	g.load(base, field(unsafe.Offsetof(f.X)))
-	g.load(ld, field(unsafe.Offsetof(f.Ld)))
-	g.load(end, field(unsafe.Offsetof(f.Vectors)))
-	g.splatVec(than, g.isa.Bytes, 8, field(unsafe.Offsetof(f.Than)))
-	g.splatVec(bits, g.isa.Bytes, 8, field(unsafe.Offsetof(f.Bits)))
-	g.clear(at0)
+	g.D.Differs = g.begin("vectors that differ")
+	g.Load(base, Field(unsafe.Offsetof(f.X)))
+	g.Load(ld, Field(unsafe.Offsetof(f.Ld)))
+	g.Load(end, Field(unsafe.Offsetof(f.Vectors)))
+	g.SplatVec(than, g.ISA.Bytes, 8, Field(unsafe.Offsetof(f.Than)))
+	g.SplatVec(bits, g.ISA.Bytes, 8, Field(unsafe.Offsetof(f.Bits)))
+	g.Clear(at0)
 	// look compares the vectors of all rows at one place, whose address is in row.
-	look := func(found label) {
-		next := g.newLabel()
-		g.load(rows, field(unsafe.Offsetof(f.Rows)))
-		g.clearVec(sum, g.isa.Bytes)
-		g.place(next)
-		g.either(vpxor, nEor, sum+1, than, inMem(at(row, 0)))
-		g.either(vpor, nOrr, sum, sum, inReg(sum+1))
-		g.op(add, row, ofGPR(ld))
-		g.opImm(sub, ofGPR(rows), 1)
-		g.jumpIf(notEqual, next)
-		g.jumpIfAny(sum, bits, found)
+	look := func(found Label) {
+		next := g.NewLabel()
+		g.Load(rows, Field(unsafe.Offsetof(f.Rows)))
+		g.ClearVec(sum, g.ISA.Bytes)
+		g.Place(next)
+		g.VecOp(Xor, g.ISA.Bytes, sum+1, than, InMem(At(row, 0)))
+		g.VecOp(Or, g.ISA.Bytes, sum, sum, InReg(sum+1))
+		g.Op(Add, row, OfGPR(ld))
+		g.OpImm(Sub, OfGPR(rows), 1)
+		g.JumpIf(NotEqual, next)
+		g.JumpIfAny(sum, bits, found)
 	}
-	forwards, backwards, first, last := g.newLabel(), g.newLabel(), g.newLabel(), g.newLabel()
-	shift := shiftOf(g.isa.Bytes)
-	g.place(forwards)
-	g.op(cmp, at0, ofGPR(end))
-	g.jumpIf(greaterEqual, first)
-	g.copy(row, at0)
-	g.shift(shl, true, row, shift)
-	g.op(add, row, ofGPR(base))
+	forwards, backwards, first, last := g.NewLabel(), g.NewLabel(), g.NewLabel(), g.NewLabel()
+	shift := ShiftOf(g.ISA.Bytes)
+	g.Place(forwards)
+	g.Op(Cmp, at0, OfGPR(end))
+	g.JumpIf(GreaterEqual, first)
+	g.Copy(row, at0)
+	g.Shift(Shl, true, row, shift)
+	g.Op(Add, row, OfGPR(base))
 	look(first)
-	g.opImm(add, ofGPR(at0), 1)
-	g.jump(forwards)
-	g.place(first)
-	g.store(field(unsafe.Offsetof(f.From)), at0)
-	g.place(backwards)
-	g.op(cmp, at0, ofGPR(end))
-	g.jumpIf(greaterEqual, last)
-	g.copy(row, end)
-	g.shift(shl, true, row, shift)
-	g.op(add, row, ofGPR(base))
-	g.opImm(sub, ofGPR(row), g.isa.Bytes)
+	g.OpImm(Add, OfGPR(at0), 1)
+	g.Jump(forwards)
+	g.Place(first)
+	g.Store(Field(unsafe.Offsetof(f.From)), at0)
+	g.Place(backwards)
+	g.Op(Cmp, at0, OfGPR(end))
+	g.JumpIf(GreaterEqual, last)
+	g.Copy(row, end)
+	g.Shift(Shl, true, row, shift)
+	g.Op(Add, row, OfGPR(base))
+	g.OpImm(Sub, OfGPR(row), g.ISA.Bytes)
 	look(last)
-	g.opImm(sub, ofGPR(end), 1)
-	g.jump(backwards)
-	g.place(last)
-	g.store(field(unsafe.Offsetof(f.To)), end)
-	g.ret()
-}
-
-// jumpIfAny jumps if some of the bits are set in register r. On AVX2 it changes r and r+1, on NEON
-// r.
-func (g *dotGen) jumpIfAny(r, bits uint8, to label) {
-	if g.isa.A64 {
-		g.neon(nAnd, r, r, bits, 0)
-		g.largest(rax, r)
-		g.opImm(cmp, ofGPR(rax), 0)
-		g.jumpIf(notEqual, to)
-		return
-	}
-	if g.isa.EVEX {
-		g.vec3(vptestmd, 1, r, inReg(bits))
-		g.vector(kortestw, 16, args{reg: 1, rm: inReg(1), imm: noImm})
-		g.jumpIf(notEqual, to)
-		return
-	}
-	g.vec3(vpand, r, r, inReg(bits))
-	g.vec3(vpxor, r+1, r+1, inReg(r+1))
-	g.vec3(vpcmpeqd, r, r, inReg(r+1))
-	g.vec3(vmovmskps, uint8(rax), 0, inReg(r))
-	g.opImm(cmp, ofGPR(rax), 0xff)
-	g.jumpIf(notEqual, to)
+	g.OpImm(Sub, OfGPR(end), 1)
+	g.Jump(backwards)
+	g.Place(last)
+	g.Store(Field(unsafe.Offsetof(f.To)), end)
+	g.Ret()
 }
 
 func (g *dotGen) beyond() {
 	var f BeyondFrame
-	const base, ld, left, row, rows = rsi, rdx, rcx, r8, r9
+	const base, ld, left, row, rows = RSI, RDX, RCX, R8, R9
 	const bits, limit, sum, temp = 0, 1, 2, 3
-	g.d.Beyond = g.begin("elements beyond a limit")
-	greaterThan, less, neonGreater := vpcmpgtd, vpcmpud, nCmgt
-	if g.size == 8 {
-		greaterThan, less, neonGreater = vpcmpgtq, vpcmpuq, nCmgt|wide
+	g.D.Beyond = g.begin("elements beyond a limit")
+	g.Load(base, Field(unsafe.Offsetof(f.X)))
+	g.Load(ld, Field(unsafe.Offsetof(f.Ld)))
+	g.Load(rows, Field(unsafe.Offsetof(f.Rows)))
+	g.SplatVec(bits, g.ISA.Bytes, g.D.Size, Field(unsafe.Offsetof(f.Bits)))
+	g.SplatVec(limit, g.ISA.Bytes, g.D.Size, Field(unsafe.Offsetof(f.Limit)))
+	g.ClearVec(sum, g.ISA.Bytes)
+	if g.ISA.Masks {
+		g.SetMask(GreaterMask, false)
 	}
-	g.load(base, field(unsafe.Offsetof(f.X)))
-	g.load(ld, field(unsafe.Offsetof(f.Ld)))
-	g.load(rows, field(unsafe.Offsetof(f.Rows)))
-	g.splatVec(bits, g.isa.Bytes, g.size, field(unsafe.Offsetof(f.Bits)))
-	g.splatVec(limit, g.isa.Bytes, g.size, field(unsafe.Offsetof(f.Limit)))
-	g.clearVec(sum, g.isa.Bytes)
-	if g.isa.EVEX {
-		g.vector(kxorw, 16, args{reg: 1, v: 1, rm: inReg(1), imm: noImm})
-	}
-	line, next, found := g.newLabel(), g.newLabel(), g.newLabel()
-	g.place(line)
-	g.copy(row, base)
-	g.load(left, field(unsafe.Offsetof(f.Vectors)))
+	line, next, found := g.NewLabel(), g.NewLabel(), g.NewLabel()
+	g.Place(line)
+	g.Copy(row, base)
+	g.Load(left, Field(unsafe.Offsetof(f.Vectors)))
 	g.align(32)
-	g.place(next)
-	g.either(vpand, nAnd, temp, bits, inMem(at(row, 0)))
-	if g.isa.EVEX {
-		const lessThan = 1
-		g.vec3i(less, 2, limit, inReg(temp), lessThan)
-		g.vector(korw, 16, args{reg: 1, v: 1, rm: inReg(2), imm: noImm})
-	} else {
-		g.either(greaterThan, neonGreater, temp, temp, inReg(limit))
-		g.either(vpor, nOrr, sum, sum, inReg(temp))
-	}
-	g.opImm(add, ofGPR(row), g.isa.Bytes)
-	g.opImm(sub, ofGPR(left), 1)
-	g.jumpIf(notEqual, next)
-	g.op(add, base, ofGPR(ld))
-	g.opImm(sub, ofGPR(rows), 1)
-	g.jumpIf(notEqual, line)
-	g.set(rax, 1)
-	switch {
-	case g.isa.EVEX:
-		g.vector(kortestw, 16, args{reg: 1, rm: inReg(1), imm: noImm})
-	case g.isa.A64:
-		g.largest(rbx, sum)
-		g.opImm(cmp, ofGPR(rbx), 0)
-	default:
-		g.vec3(vmovmskps, uint8(rbx), 0, inReg(sum))
-		g.opImm(cmp, ofGPR(rbx), 0)
-	}
-	g.jumpIf(notEqual, found)
-	g.clear(rax)
-	g.place(found)
-	g.store(field(unsafe.Offsetof(f.Beyond)), rax)
-	g.ret()
+	g.Place(next)
+	g.VecOp(And, g.ISA.Bytes, temp, bits, InMem(At(row, 0)))
+	g.JoinGreater(sum, temp, limit)
+	g.OpImm(Add, OfGPR(row), g.ISA.Bytes)
+	g.OpImm(Sub, OfGPR(left), 1)
+	g.JumpIf(NotEqual, next)
+	g.Op(Add, base, OfGPR(ld))
+	g.OpImm(Sub, OfGPR(rows), 1)
+	g.JumpIf(NotEqual, line)
+	g.Set(RAX, 1)
+	g.TestGreater(sum)
+	g.JumpIf(NotEqual, found)
+	g.Clear(RAX)
+	g.Place(found)
+	g.Store(Field(unsafe.Offsetof(f.Beyond)), RAX)
+	g.Ret()
 }

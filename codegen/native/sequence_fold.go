@@ -10,7 +10,7 @@ import (
 // folded returns the kernel of a launch with its scalars as constants, and with values that depend
 // only on constants computed. A division by a power of two becomes a product, which has the same
 // bits and takes a quarter of the time.
-func folded(l *Launch) *codegen.Kernel {
+func folded(l *Launch, isa *ISA) *codegen.Kernel {
 	k := *l.Kernel
 	k.Body = append([]ir.Instr(nil), k.Body...)
 	for i := range k.Body {
@@ -28,7 +28,7 @@ func folded(l *Launch) *codegen.Kernel {
 			}
 			fallthrough
 		default:
-			fold(&k, in)
+			fold(&k, in, isa)
 		}
 	}
 	return &k
@@ -39,8 +39,8 @@ func constant64(dt ir.DType, bits uint64) ir.Instr {
 }
 
 // fold computes an instruction whose operands are constants. It leaves NaN results to the processor.
-func fold(k *codegen.Kernel, in *ir.Instr) {
-	if primitives[in.Op] == nil || in.Op == ir.Lookup || in.Op == ir.Rare {
+func fold(k *codegen.Kernel, in *ir.Instr, isa *ISA) {
+	if !isa.Spells(in.Op) || in.Op == ir.Lookup || in.Op == ir.Rare {
 		return
 	}
 	var args []uint64

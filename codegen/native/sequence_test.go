@@ -1,4 +1,4 @@
-package native
+package native_test
 
 import (
 	"encoding/binary"
@@ -11,14 +11,16 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/codegen/native/amd64"
 	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 )
 
 // sequenced is a sequence and its memory.
 type sequenced struct {
-	list    []Launch
+	list    []native.Launch
 	dts     []ir.DType // of buffers
 	data    [][]byte
 	private []bool
@@ -28,11 +30,11 @@ const sequenceElems = 70
 
 // newSequence makes a list of launches of some of the kernels, on buffers that other launches read
 // and write.
-func newSequence(rng *rand.Rand, kernels []*codegen.Kernel, n int) *sequenced {
+func newSequence(rng *rand.Rand, ks []*codegen.Kernel, n int) *sequenced {
 	s := &sequenced{}
 	for range n {
-		k := kernels[rng.IntN(len(kernels))]
-		l := Launch{Kernel: k}
+		k := ks[rng.IntN(len(ks))]
+		l := native.Launch{Kernel: k}
 		if rng.IntN(3) == 0 {
 			l.Dims = append(l.Dims, 1+rng.Int64N(3))
 		}
@@ -41,7 +43,7 @@ func newSequence(rng *rand.Rand, kernels []*codegen.Kernel, n int) *sequenced {
 		}
 		taken := map[int]codegen.OperandKind{}
 		for _, o := range k.Operands {
-			a := Arg{Buffer: s.buffer(rng, o, taken), Offset: rng.Int64N(3), Stride: make([]int64, len(l.Dims))}
+			a := native.Arg{Buffer: s.buffer(rng, o, taken), Offset: rng.Int64N(3), Stride: make([]int64, len(l.Dims))}
 			for d := len(l.Dims) - 1; d >= 0; d-- {
 				if a.Stride[d] = 1; d+1 < len(l.Dims) {
 					a.Stride[d] = l.Dims[d+1]
@@ -53,7 +55,7 @@ func newSequence(rng *rand.Rand, kernels []*codegen.Kernel, n int) *sequenced {
 			l.Args = append(l.Args, a)
 		}
 		for _, dt := range k.Scalars {
-			l.Scalars = append(l.Scalars, kerneltest.Value(rng, dt))
+			l.Scalars = append(l.Scalars, kernels.Value(rng, dt))
 		}
 		s.list = append(s.list, l)
 	}
@@ -77,7 +79,7 @@ func (s *sequenced) buffer(rng *rand.Rand, o codegen.Operand, taken map[int]code
 		data := make([]byte, sequenceElems*o.DT.Size())
 		for e := range sequenceElems {
 			var bits [8]byte
-			binary.LittleEndian.PutUint64(bits[:], kerneltest.Value(rng, o.DT))
+			binary.LittleEndian.PutUint64(bits[:], kernels.Value(rng, o.DT))
 			copy(data[e*o.DT.Size():(e+1)*o.DT.Size()], bits[:])
 		}
 		s.data = append(s.data, data)
@@ -107,7 +109,7 @@ func (s *sequenced) interpret(times int) ([][]byte, error) {
 }
 
 // check runs the sequence once, and then several times in one call without private buffers.
-func (s *sequenced) check(isa *ISA) error {
+func (s *sequenced) check(isa *native.ISA) error {
 	if err := s.checkTimes(isa, 1); err != nil {
 		return err
 	}
@@ -115,13 +117,13 @@ func (s *sequenced) check(isa *ISA) error {
 	return s.checkTimes(isa, 3)
 }
 
-func (s *sequenced) checkTimes(isa *ISA, times int) error {
+func (s *sequenced) checkTimes(isa *native.ISA, times int) error {
 	was := make([][]byte, len(s.data))
 	for i := range was {
 		was[i] = append([]byte(nil), s.data[i]...)
 	}
 	defer func() { s.data = was }()
-	f, err := CompileSequence(s.list, s.private, isa, false)
+	f, err := native.CompileSequence(s.list, s.private, isa, false)
 	if err != nil {
 		return err
 	}
@@ -138,14 +140,14 @@ func (s *sequenced) checkTimes(isa *ISA, times int) error {
 	for i := range s.data {
 		words[f.Scalars/8+i] = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(s.data[i]))))
 	}
-	words[FrameRows/8] = uint64(times)
+	words[native.FrameRows/8] = uint64(times)
 	machine.Call(code.Addr(0), p, machine.KeepMXCSR)
 	runtime.KeepAlive(words)
 	for i, dt := range s.dts {
 		if s.private[i] {
 			continue
 		}
-		if err := kerneltest.Same(dt, s.data[i], want[i]); err != nil {
+		if err := kernels.Same(dt, s.data[i], want[i]); err != nil {
 			return fmt.Errorf("buffer %d of %v: %w", i, dt, err)
 		}
 	}
@@ -155,7 +157,7 @@ func (s *sequenced) checkTimes(isa *ISA, times int) error {
 // sequenceKernels are kernels of one op that may be launches of a sequence.
 func sequenceKernels(t *testing.T) (list []*codegen.Kernel) {
 	for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Int32, ir.Int64, ir.Uint32, ir.Uint64} {
-		every := kerneltest.EveryOp(dt, nil)
+		every := kernels.EveryOp(dt, nil)
 		for i := range every.Stores {
 			k, err := codegen.Lower(alone(every, i))
 			if err != nil {
@@ -216,7 +218,7 @@ func TestSequences(t *testing.T) {
 		try := func(seed uint64, some []*codegen.Kernel, n int) {
 			s := newSequence(rand.New(rand.NewPCG(seed, 5)), some, n)
 			err := s.check(isa)
-			if errors.Is(err, ErrNoSequence) {
+			if errors.Is(err, native.ErrNoSequence) {
 				refused++
 			} else if err != nil {
 				t.Errorf("%s, seed %d, %d launches: %v", isa.Name, seed, n, err)
@@ -249,14 +251,14 @@ func TestSequenceKeepsValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	arg := func(b int) Arg { return Arg{Buffer: b} }
-	list := []Launch{
-		{Kernel: k, Args: []Arg{arg(0), arg(0), arg(1)}},
-		{Kernel: k, Args: []Arg{arg(1), arg(0), arg(2)}},
-		{Kernel: k, Args: []Arg{arg(2), arg(1), arg(3)}},
+	arg := func(b int) native.Arg { return native.Arg{Buffer: b} }
+	list := []native.Launch{
+		{Kernel: k, Args: []native.Arg{arg(0), arg(0), arg(1)}},
+		{Kernel: k, Args: []native.Arg{arg(1), arg(0), arg(2)}},
+		{Kernel: k, Args: []native.Arg{arg(2), arg(1), arg(3)}},
 	}
-	for _, isa := range ISAs {
-		f, err := CompileSequence(list, []bool{false, true, true, false}, isa, true)
+	for _, isa := range amd64.ISAs {
+		f, err := native.CompileSequence(list, []bool{false, true, true, false}, isa, true)
 		if err != nil {
 			t.Fatal(err)
 		}

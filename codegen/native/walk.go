@@ -18,92 +18,92 @@ type WalkPiece struct{ Memory, Block, Bytes int64 }
 
 // walks makes the functions of WalkFrame: from memory to the block, and back.
 func (g *dotGen) walks() {
-	g.d.Load = g.walk("memory into a block", true)
-	g.d.Store = g.walk("a block into memory", false)
+	g.D.Load = g.walk("memory into a block", true)
+	g.D.Store = g.walk("a block into memory", false)
 }
 
 func (g *dotGen) walk(name string, load bool) int {
 	var f WalkFrame
 	var p WalkPiece
-	const memory, block, offsets, rows, list, count, from, to, bytes, there = rsi, rdx, r8, r9, r10, r11, rax, rbx, rcx, r12
+	const memory, block, offsets, rows, list, count, from, to, bytes, there = RSI, RDX, R8, R9, r10, r11, RAX, RBX, RCX, r12
 	begin := g.begin("%s", name)
-	row, piece, next := g.newLabel(), g.newLabel(), g.newLabel()
-	g.load(block, field(unsafe.Offsetof(f.Block)))
-	g.load(offsets, field(unsafe.Offsetof(f.Offsets)))
-	g.load(rows, field(unsafe.Offsetof(f.Rows)))
-	g.place(row)
-	g.load(memory, at(offsets, 0))
-	g.op(add, memory, inMem(field(unsafe.Offsetof(f.Memory))))
-	g.load(list, field(unsafe.Offsetof(f.Pieces)))
-	g.load(count, field(unsafe.Offsetof(f.Count)))
+	row, piece, next := g.NewLabel(), g.NewLabel(), g.NewLabel()
+	g.Load(block, Field(unsafe.Offsetof(f.Block)))
+	g.Load(offsets, Field(unsafe.Offsetof(f.Offsets)))
+	g.Load(rows, Field(unsafe.Offsetof(f.Rows)))
+	g.Place(row)
+	g.Load(memory, At(offsets, 0))
+	g.Op(Add, memory, InMem(Field(unsafe.Offsetof(f.Memory))))
+	g.Load(list, Field(unsafe.Offsetof(f.Pieces)))
+	g.Load(count, Field(unsafe.Offsetof(f.Count)))
 	g.align(32)
-	g.place(piece)
-	source, target := gpr(memory), gpr(block)
+	g.Place(piece)
+	source, target := GPR(memory), GPR(block)
 	inSource, inTarget := unsafe.Offsetof(p.Memory), unsafe.Offsetof(p.Block)
 	if !load {
 		source, target, inSource, inTarget = target, source, inTarget, inSource
 	}
-	g.load(from, at(list, int(inSource)))
-	g.op(add, from, ofGPR(source))
-	g.load(to, at(list, int(inTarget)))
-	g.op(add, to, ofGPR(target))
-	g.load(bytes, at(list, int(unsafe.Offsetof(p.Bytes))))
-	for size := g.isa.Bytes; size >= 16; size /= 2 {
-		g.line(size, size == g.isa.Bytes, from, to, bytes, next)
+	g.Load(from, At(list, int(inSource)))
+	g.Op(Add, from, OfGPR(source))
+	g.Load(to, At(list, int(inTarget)))
+	g.Op(Add, to, OfGPR(target))
+	g.Load(bytes, At(list, int(unsafe.Offsetof(p.Bytes))))
+	for size := g.ISA.Bytes; size >= 16; size /= 2 {
+		g.line(size, size == g.ISA.Bytes, from, to, bytes, next)
 	}
-	smaller := g.newLabel()
-	g.opImm(cmp, ofGPR(bytes), 8)
-	g.jumpIf(less, smaller)
-	g.load(there, mem{base: from, index: bytes, scale: 1, disp: -8})
-	g.load(from, at(from, 0))
-	g.store(at(to, 0), from)
-	g.store(mem{base: to, index: bytes, scale: 1, disp: -8}, there)
-	g.jump(next)
-	g.place(smaller)
-	if g.size == 4 {
-		g.loadSize(4, false, from, at(from, 0))
-		g.storeSize(4, at(to, 0), from)
+	smaller := g.NewLabel()
+	g.OpImm(Cmp, OfGPR(bytes), 8)
+	g.JumpIf(Less, smaller)
+	g.Load(there, Mem{Base: from, Index: bytes, Scale: 1, Disp: -8})
+	g.Load(from, At(from, 0))
+	g.Store(At(to, 0), from)
+	g.Store(Mem{Base: to, Index: bytes, Scale: 1, Disp: -8}, there)
+	g.Jump(next)
+	g.Place(smaller)
+	if g.D.Size == 4 {
+		g.LoadSize(4, false, from, At(from, 0))
+		g.StoreSize(4, At(to, 0), from)
 	}
-	g.place(next)
-	g.opImm(add, ofGPR(list), int(unsafe.Sizeof(p)))
-	g.opImm(sub, ofGPR(count), 1)
-	g.jumpIf(notEqual, piece)
-	g.op(add, block, inMem(field(unsafe.Offsetof(f.LdBlock))))
-	g.opImm(add, ofGPR(offsets), 8)
-	g.opImm(sub, ofGPR(rows), 1)
-	g.jumpIf(notEqual, row)
-	g.ret()
+	g.Place(next)
+	g.OpImm(Add, OfGPR(list), int(unsafe.Sizeof(p)))
+	g.OpImm(Sub, OfGPR(count), 1)
+	g.JumpIf(NotEqual, piece)
+	g.Op(Add, block, InMem(Field(unsafe.Offsetof(f.LdBlock))))
+	g.OpImm(Add, OfGPR(offsets), 8)
+	g.OpImm(Sub, OfGPR(rows), 1)
+	g.JumpIf(NotEqual, row)
+	g.Ret()
 	return begin
 }
 
 // line copies pieces of at least size bytes and jumps to next: whole vectors, and then the last size
 // bytes, which may overlap them. For shorter pieces it falls through. Pieces of two or more vectors
 // occur only if many is set.
-func (g *dotGen) line(size int, many bool, from, to, bytes gpr, next label) {
-	shorter := g.newLabel()
-	last := mem{base: from, index: bytes, scale: 1, disp: int32(-size)}
-	g.opImm(cmp, ofGPR(bytes), size)
-	g.jumpIf(less, shorter)
-	g.loadVec(0, size, last)
+func (g *dotGen) line(size int, many bool, from, to, bytes GPR, next Label) {
+	shorter := g.NewLabel()
+	last := Mem{Base: from, Index: bytes, Scale: 1, Disp: int32(-size)}
+	g.OpImm(Cmp, OfGPR(bytes), size)
+	g.JumpIf(Less, shorter)
+	g.LoadVec(0, size, last)
 	if !many {
-		g.loadVec(1, size, at(from, 0))
-		g.storeVec(at(to, 0), size, 1)
+		g.LoadVec(1, size, At(from, 0))
+		g.StoreVec(At(to, 0), size, 1)
 	} else {
-		loop, rest := g.newLabel(), g.newLabel()
-		g.opImm(sub, ofGPR(bytes), size)
-		g.jumpIf(equal, rest)
-		g.place(loop)
-		g.loadVec(1, size, at(from, 0))
-		g.storeVec(at(to, 0), size, 1)
-		g.opImm(add, ofGPR(from), size)
-		g.opImm(add, ofGPR(to), size)
-		g.opImm(sub, ofGPR(bytes), size)
-		g.jumpIf(greater, loop)
-		g.place(rest)
-		g.opImm(add, ofGPR(bytes), size)
+		loop, rest := g.NewLabel(), g.NewLabel()
+		g.OpImm(Sub, OfGPR(bytes), size)
+		g.JumpIf(Equal, rest)
+		g.Place(loop)
+		g.LoadVec(1, size, At(from, 0))
+		g.StoreVec(At(to, 0), size, 1)
+		g.OpImm(Add, OfGPR(from), size)
+		g.OpImm(Add, OfGPR(to), size)
+		g.OpImm(Sub, OfGPR(bytes), size)
+		g.JumpIf(Greater, loop)
+		g.Place(rest)
+		g.OpImm(Add, OfGPR(bytes), size)
 	}
-	last.base = to
-	g.storeVec(last, size, 0)
-	g.jump(next)
-	g.place(shorter)
+	last.Base = to
+	g.StoreVec(last, size, 0)
+	g.Jump(next)
+	g.Place(shorter)
 }

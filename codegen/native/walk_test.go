@@ -1,9 +1,11 @@
-package native
+package native_test
 
 import (
 	"math/rand/v2"
 	"testing"
 	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen/native"
 )
 
 // TestWalk compares copies between memory and blocks with the definition, with pieces of all
@@ -17,12 +19,12 @@ func walkTest[T number](t *testing.T, d *mappedDot) {
 	size := int64(d.Size)
 	for range 200 {
 		rows, count := 1+rng.IntN(4), 1+rng.IntN(5)
-		var pieces []WalkPiece
+		var pieces []native.WalkPiece
 		inMemory, inBlock := 0, 0
 		for range count {
 			n := 1 + rng.IntN(6*d.Lanes)
 			inMemory += rng.IntN(3)
-			pieces = append(pieces, WalkPiece{int64(inMemory) * size, int64(inBlock) * size, int64(n) * size})
+			pieces = append(pieces, native.WalkPiece{int64(inMemory) * size, int64(inBlock) * size, int64(n) * size})
 			inMemory, inBlock = inMemory+n, inBlock+n+rng.IntN(2)
 		}
 		offsets := make([]int64, rows)
@@ -31,7 +33,7 @@ func walkTest[T number](t *testing.T, d *mappedDot) {
 			offsets[i] = int64(i*(inMemory+rng.IntN(3))) * size
 		}
 		memory, block := someNumbers[T](rng, int(offsets[rows-1]/size)+inMemory+1), someNumbers[T](rng, rows*ld+1)
-		f := &WalkFrame{Memory: unsafe.Pointer(&memory[0]), Block: unsafe.Pointer(&block[0]), LdBlock: int64(ld) * size,
+		f := &native.WalkFrame{Memory: unsafe.Pointer(&memory[0]), Block: unsafe.Pointer(&block[0]), LdBlock: int64(ld) * size,
 			Offsets: unsafe.Pointer(&offsets[0]), Rows: int64(rows), Pieces: unsafe.Pointer(&pieces[0]), Count: int64(count)}
 		for _, load := range []bool{true, false} {
 			to, from, call := block, memory, d.Load

@@ -8,5 +8,8 @@
 // The text uses only what all languages have: every literal is typed, booleans and bytes are stored
 // as one 32-bit word each, and 64-bit values are pairs.
 //
+// Input: a kernel, its [Variant] and a [Dialect]. Output: the text of a shader, and the words of
+// each launch. Read print.go first.
+//
 // Engine part: no compatibility promise; use package millrace.
 package shader

@@ -57,7 +57,7 @@ func ReadNote(d *Dialect, key, source string) (k *codegen.Kernel, v *Variant, er
 		}
 	}()
 	if !NotesShader(key, source) {
-		return nil, nil, fmt.Errorf("shader: a shader of %d bytes under a key of %d is none that is kept", len(source), len(key))
+		return nil, nil, fmt.Errorf("shader: an entry has %d bytes of text and a key of %d bytes, which no shader has", len(source), len(key))
 	}
 	if text, ok := strings.CutPrefix(key, sortWord); ok {
 		v, err := readSortNote(d, text, source)
@@ -66,7 +66,7 @@ func ReadNote(d *Dialect, key, source string) (k *codegen.Kernel, v *Variant, er
 	line, text, _ := strings.Cut(key, "\n")
 	line, ok := strings.CutPrefix(line, noteWord)
 	if !ok {
-		return nil, nil, errors.New("shader: no key of a shader")
+		return nil, nil, errors.New("shader: the key is not that of a shader")
 	}
 	v = new(Variant)
 	j := json.NewDecoder(bytes.NewReader([]byte(line)))
@@ -148,7 +148,7 @@ func (v *Variant) check(k *codegen.Kernel) error {
 		}
 	}
 	if !ok {
-		return errors.New("shader: a shader's variant is none of its kernel")
+		return errors.New("shader: the variant does not fit the kernel")
 	}
 	return nil
 }

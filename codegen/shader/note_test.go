@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -18,19 +18,19 @@ import (
 func notedShaders(t testing.TB) map[string]string {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 4))
-	kernels := []*codegen.Kernel{}
+	ks := []*codegen.Kernel{}
 	for range 4 {
-		kernels = append(kernels, kerneltest.Random(rng, 8, 0))
+		ks = append(ks, kernels.Random(rng, 8, 0))
 	}
 	for _, text := range []string{rowtext.Softmax, rowtext.Norm} {
 		k, err := codegen.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		kernels = append(kernels, k)
+		ks = append(ks, k)
 	}
 	list := map[string]string{}
-	for _, k := range kernels {
+	for _, k := range ks {
 		ready, err := Prepare(k)
 		if err != nil {
 			continue // dtypes that shaders do not have
@@ -184,7 +184,7 @@ func TestKeptLong(t *testing.T) {
 		t.Errorf("%v after %g allocations", read, n)
 	}
 	for _, bad := range [][2]string{{key + strings.Repeat("\n# nothing", maxNoteKey/10), "short"}, {key, strings.Repeat(" ", maxNoteSource+1)}} {
-		if _, _, err := ReadNote(other, bad[0], bad[1]); err == nil || !strings.Contains(err.Error(), "is none that is kept") {
+		if _, _, err := ReadNote(other, bad[0], bad[1]); err == nil || !strings.Contains(err.Error(), "which no shader has") {
 			t.Errorf("%d and %d bytes: %v", len(bad[0]), len(bad[1]), err)
 		}
 	}

@@ -23,7 +23,7 @@ func Print(d *Dialect, k *codegen.Kernel, v *Variant) (string, error) { return p
 // that.
 func printUpTo(d *Dialect, k *codegen.Kernel, v *Variant, most int) (string, error) {
 	if len(v.Args) != len(k.Operands) {
-		return "", fmt.Errorf("%s: %d args for %d operands", d.Name, len(v.Args), len(k.Operands))
+		return "", fmt.Errorf("%s: the variant has %d args, the kernel %d operands", d.Name, len(v.Args), len(k.Operands))
 	}
 	p := &printer{
 		Dialect: d, k: k, v: v, slots: v.slots(k), code: k.Body, lanes: v.Lanes, dims: v.Rank,

@@ -56,7 +56,7 @@ func readSort(text string) (x SortShader, err error) {
 		x.Descending = order != ""
 	}
 	if at < 0 || x.String() != text {
-		return x, errors.New("shader: a key of no step of a sort")
+		return x, errors.New("shader: the key is not that of a step of a sort")
 	}
 	return x, nil
 }

@@ -11,32 +11,34 @@ import (
 
 // scalarTypes are the shader types of values. Small integers are held in words, extended by their
 // sign, and 16-bit floats as their bits; 64-bit integers are pairs of words.
-var scalarTypes = [ir.NumDTypes]string{
-	ir.Bool:    "bool",
-	ir.Uint8:   "u32",
-	ir.Int32:   "i32",
-	ir.Uint32:  "u32",
-	ir.Float32: "f32",
-	ir.Int64:   "wide",
-	ir.Uint64:  "wide",
+var scalarTypes = func() (types [ir.NumDTypes]string) {
+	for dt := range types {
+		switch dt := ir.DType(dt); {
+		case dt == ir.Bool:
+			types[dt] = "bool"
+		case isWide(dt):
+			types[dt] = "wide"
+		case DTypes.Has(dt):
+			types[dt] = dt.Held().Short()
+		}
+	}
+	return types
+}()
 
-	ir.Int8: "i32", ir.Int16: "i32", ir.Uint16: "u32", ir.Float16: "u32", ir.BFloat16: "u32",
-}
-
-// memTypes are the types in memory, for the dtypes that tensors can have.
-var memTypes = [ir.NumDTypes]string{
-	ir.Invalid: "u32", // words, reinterpreted at each access
-	ir.Bool:    "u32",
-	ir.Uint8:   "u32",
-	ir.Int32:   "i32",
-	ir.Uint32:  "u32",
-	ir.Float32: "f32",
-
-	ir.Int8: "i32", ir.Int16: "i32", ir.Uint16: "u32", ir.Float16: "u32", ir.BFloat16: "u32",
-}
+// memTypes are the types in memory, for the dtypes that tensors can have. Elements of unknown dtype
+// are words, reinterpreted at each access.
+var memTypes = func() (types [ir.NumDTypes]string) {
+	for dt := range types {
+		if DTypes.Has(ir.DType(dt)) {
+			types[dt] = ir.DType(dt).Held().Short()
+		}
+	}
+	types[ir.Invalid], types[ir.Bool] = "u32", "u32"
+	return types
+}()
 
 // DTypes are the dtypes of tensors on a GPU: all with up to 32 bits.
-var DTypes = ir.SetOf(ir.Bool, ir.Uint8, ir.Uint16, ir.Uint32, ir.Int8, ir.Int16, ir.Int32, ir.Float16, ir.BFloat16, ir.Float32)
+var DTypes = ir.SetWhere(func(dt ir.DType) bool { return dt.Tensor() && dt.Bits() <= 32 })
 
 // ElemSize is the bytes of one element in device memory, for every dtype: a word, because two
 // invocations cannot write parts of one word without atomics.
@@ -62,12 +64,12 @@ func (d *Dialect) literal(dt ir.DType, bits uint64, lanes int) string {
 }
 
 func (d *Dialect) scalarLiteral(dt ir.DType, bits uint64) string {
-	switch dt {
+	switch dt.Held() {
 	case ir.Bool:
 		return strconv.FormatBool(bits != 0)
 	case ir.Float32:
 		return d.floatLiteral(uint32(bits))
-	case ir.Int8, ir.Int16, ir.Int32:
+	case ir.Int32:
 		switch v := int32(Word(dt, bits)); {
 		case v == math.MinInt32: // its magnitude is not an i32 literal
 			return d.fill("$bits($i32, 0x80000000u)", 1)
@@ -82,13 +84,7 @@ func (d *Dialect) scalarLiteral(dt ir.DType, bits uint64) string {
 
 // Word is an element in the form of device memory and run-time words: extended to 32 bits by its
 // sign.
-func Word(dt ir.DType, bits uint64) uint32 {
-	if dt.IsInt() && dt.IsSigned() && dt.Bits() < 32 {
-		n := 32 - dt.Bits()
-		return uint32(int32(bits<<n) >> n)
-	}
-	return uint32(bits)
-}
+func Word(dt ir.DType, bits uint64) uint32 { return uint32(dt.HeldBits(bits)) }
 
 // runWord is a run-time word.
 func runWord(i int) string { return fmt.Sprintf("p[%d].%c", i/4, "xyzw"[i%4]) }

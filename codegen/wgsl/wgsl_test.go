@@ -6,7 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/shader"
-	"github.com/millrace-go/millrace/internal/shadertest"
+	"github.com/millrace-go/millrace/internal/testing/shadertest"
 )
 
 // TestGolden checks the text of some shaders, and of all ops.

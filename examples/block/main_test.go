@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache" // leaves the user's cache alone
 )
 
 // TestCausal: what tokens give does not depend on those behind them, to the last bit, and

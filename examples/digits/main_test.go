@@ -5,6 +5,8 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	_ "github.com/millrace-go/millrace/internal/testing/nocache" // leaves the user's cache alone
 )
 
 func TestRun(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace"
-	_ "github.com/millrace-go/millrace/internal/nocache"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache"
 )
 
 // TestWindow runs the program in an X server without a screen, and holds what is seen

@@ -10,7 +10,7 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/gomlxbackend"
-	_ "github.com/millrace-go/millrace/internal/nocache"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache"
 )
 
 func fitted(t *testing.T, c config, backend string, each func(step int, b compute.Backend)) *history {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"testing"
+
+	_ "github.com/millrace-go/millrace/internal/testing/nocache" // leaves the user's cache alone
 )
 
 // By hand and from package nn the recurrence gives the same numbers.

@@ -47,7 +47,7 @@ func run(in, out string, rows, part int) error {
 	}
 	defer f.Close()
 	if info := f.Info(); len(info.Shape) != 2 || !info.DType.IsFloat() || f.Len() < 1 {
-		return fmt.Errorf("%s: %v%v is no table of floats", in, info.DType, info.Shape)
+		return fmt.Errorf("%s: %v%v is not a table of floats", in, info.DType, info.Shape)
 	}
 	mean, scale, err := moments(f, part)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/examples/models"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache" // leaves the user's cache alone
 )
 
 func TestRun(t *testing.T) {

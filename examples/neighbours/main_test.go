@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache" // leaves the user's cache alone
 )
 
 // Both ways find the same points, at sizes that no tile divides, and at one of everything.

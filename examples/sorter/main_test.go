@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	_ "github.com/millrace-go/millrace/internal/testing/nocache" // leaves the user's cache alone
+)
 
 // small learns to sort five digits in a second or so.
 var small = options{length: 5, batch: 64, steps: 200, width: 32, heads: 2, layers: 2, tested: 500, rate: 5e-3, seed: 1}

@@ -1,4 +1,3 @@
-// Package background does work in the background.
 package background
 
 import "sync"

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestGenerated compares the files of runtime/cpu with the current op table and expansions.
+// TestGenerated compares the files of interp with the current op table and expansions.
 func TestGenerated(t *testing.T) {
-	dir := filepath.Join("..", "..", "runtime", "cpu")
+	dir := filepath.Join("..", "..", "runtime", "cpu", "internal", "interp")
 	files, err := generate()
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func TestGenerated(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		} else if !bytes.Equal(got, want) {
-			t.Errorf("%s is out of date: run go generate ./runtime/cpu", name)
+			t.Errorf("%s is out of date: run go generate ./runtime/cpu/internal/interp", name)
 		}
 	}
 	old, err := filepath.Glob(filepath.Join(dir, "z_*"))

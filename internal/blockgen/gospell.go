@@ -67,7 +67,7 @@ func goSpell(in ir.Instr, args []string, dts []ir.DType) (string, error) {
 	if form == "" {
 		return "", fmt.Errorf("no Go spelling of %v of %v", in.Op, in.DT)
 	}
-	pairs := []string{"$T", goTypes[in.DT], "$N", fmt.Sprint(in.DT.Bits())}
+	pairs := []string{"$T", goType(in.DT), "$N", fmt.Sprint(in.DT.Bits())}
 	for i, a := range args {
 		pairs = append(pairs, fmt.Sprintf("$%d", i), a)
 	}
@@ -81,11 +81,11 @@ func goConvert(to, from ir.DType, x string) string {
 	case to == ir.Bool:
 		return x + " != 0"
 	case from == ir.Bool:
-		return fmt.Sprintf("%s(b2u(%s))", goTypes[to], x)
+		return fmt.Sprintf("%s(b2u(%s))", goType(to), x)
 	case from == ir.Uint64 && to == ir.Float32:
 		return "u64f32(" + x + ")"
 	}
-	return fmt.Sprintf("%s(%s)", goTypes[to], x)
+	return fmt.Sprintf("%s(%s)", goType(to), x)
 }
 
 func goBitcast(to, from ir.DType, x string) string {
@@ -93,15 +93,15 @@ func goBitcast(to, from ir.DType, x string) string {
 	case to == from:
 		return x
 	case to.Storage() || from.Storage():
-		return fmt.Sprintf("%s(%s)", goTypes[to], x) // a 16-bit float is represented by its bits
+		return fmt.Sprintf("%s(%s)", goType(to), x) // a 16-bit float is represented by its bits
 	case to.IsFloat():
 		return fmt.Sprintf("math.Float%dfrombits(uint%d(%s))", to.Bits(), to.Bits(), x)
 	case from.IsFloat():
-		return fmt.Sprintf("%s(math.Float%dbits(%s))", goTypes[to], from.Bits(), x)
+		return fmt.Sprintf("%s(math.Float%dbits(%s))", goType(to), from.Bits(), x)
 	case to == ir.Bool:
 		return x + " != 0"
 	case from == ir.Bool:
-		return fmt.Sprintf("%s(b2u(%s))", goTypes[to], x)
+		return fmt.Sprintf("%s(b2u(%s))", goType(to), x)
 	}
-	return fmt.Sprintf("%s(%s)", goTypes[to], x)
+	return fmt.Sprintf("%s(%s)", goType(to), x)
 }

@@ -10,6 +10,7 @@ import (
 // fn is one block function: a program of primitives over elements of memory.
 type fn struct {
 	name   string
+	op     string
 	prog   *ir.Prog
 	params []ir.DType
 	result ir.DType
@@ -166,18 +167,18 @@ func (l *list) program(r row, p *ir.Prog) {
 	if !ok {
 		n = len(l.fns)
 		l.seen[key] = n
-		l.fns = append(l.fns, fn{name: fnName(r), prog: p, params: p.Params, result: p.Code[p.Results[0]].DT})
+		l.fns = append(l.fns, fn{name: fnName(r), op: r.op.String(), prog: p, params: p.Params, result: p.Code[p.Results[0]].DT})
 	}
 	r.fn = n
 	l.rows = append(l.rows, r)
 }
 
 func fnName(r row) string {
-	parts := []string{r.op.String(), short[r.dt]}
+	parts := []string{r.op.String(), r.dt.Short()}
 	if r.immOf != "" {
 		parts = append(parts, strings.Map(identRune, r.immOf))
 	} else if r.in != ir.Invalid {
-		parts = append(parts, short[r.in])
+		parts = append(parts, r.in.Short())
 	}
 	return strings.Join(parts, "_")
 }
@@ -187,12 +188,6 @@ func identRune(r rune) rune {
 		return r
 	}
 	return '_'
-}
-
-var short = [ir.NumDTypes]string{
-	ir.Bool: "b", ir.Uint8: "u8", ir.Int32: "i32", ir.Int64: "i64",
-	ir.Uint32: "u32", ir.Uint64: "u64", ir.Float32: "f32", ir.Float64: "f64",
-	ir.Int8: "i8", ir.Int16: "i16", ir.Uint16: "u16", ir.Float16: "f16", ir.BFloat16: "bf16",
 }
 
 // text is a program's text without its name.
@@ -231,14 +226,8 @@ func unsigned(p *ir.Prog) *ir.Prog {
 	}
 	change := func(dt ir.DType) ir.DType {
 		switch {
-		case least == moves && dt.Size() == 2:
-			return ir.Uint16
-		case least == moves && dt == ir.Int8:
-			return ir.Uint8
-		case least >= signless && dt.IsInt() && dt.Size() == 4, least == moves && dt == ir.Float32:
-			return ir.Uint32
-		case least >= signless && dt.IsInt() && dt.Size() == 8, least == moves && dt == ir.Float64:
-			return ir.Uint64
+		case least == moves && dt != ir.Bool, least == signless && dt.IsInt() && !dt.Storage():
+			return dt.Unsigned()
 		}
 		return dt
 	}

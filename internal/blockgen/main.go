@@ -1,7 +1,10 @@
-// Command blockgen writes the block functions of the CPU device's tier 0
+// Command blockgen writes the block functions of the CPU's interpreter
 // from the op table and the expansions of package ir.
 //
-//	go generate ./runtime/cpu
+//	go generate ./runtime/cpu/internal/interp
+//
+// Input: ir's table and expansions. Output: the files z_block_*.go of runtime/cpu. Read main.go
+// first.
 //
 // Engine part: no compatibility promise; use package millrace.
 package main

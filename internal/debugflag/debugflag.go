@@ -1,8 +1,3 @@
-// Package debugflag reads MILLRACE_DEBUG, the one environment variable for
-// debugging and profiling: keys separated by commas, as in
-// MILLRACE_DEBUG=lines,trace=out.json.
-//
-// Engine part: no compatibility promise; use package millrace.
 package debugflag
 
 import (
@@ -64,9 +59,9 @@ func Parse(s string) (Flags, error) {
 		i := indexKey(keys, name)
 		switch {
 		case i < 0:
-			errs = append(errs, fmt.Errorf("%s: no key %q; there are %s", Variable, name, names(keys)))
+			errs = append(errs, fmt.Errorf("%s: unknown key %q; the keys are %s", Variable, name, names(keys)))
 		case keys[i].TakesValue && value == "":
-			errs = append(errs, fmt.Errorf("%s: %s wants a value, as in %s=FILE", Variable, name, name))
+			errs = append(errs, fmt.Errorf("%s: %s needs a value, as in %s=FILE", Variable, name, name))
 		case keys[i].TakesValue:
 			v.Field(i).SetString(value)
 		case has:

@@ -29,7 +29,7 @@ func TestParseErrors(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{`"line"`, "help, lines, check, trace, report, log, perfmap", "check takes no value", "trace wants a value", `""`} {
+	for _, want := range []string{`"line"`, "help, lines, check, trace, report, log, perfmap", "check takes no value", "trace needs a value", `""`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("does not say %s:\n%v", want, err)
 		}

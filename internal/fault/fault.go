@@ -1,7 +1,3 @@
-// Package fault makes operations fail on demand, which lets tests run every failure path. Nothing
-// is armed outside tests, and an unarmed point costs one atomic load.
-//
-// Engine part: no compatibility promise; use package millrace.
 package fault
 
 import (

@@ -1,7 +1,3 @@
-// Package hold keeps parameters that change together, such as those of an optimiser, unchanged
-// while package nn saves or loads them.
-//
-// Engine part: no compatibility promise; use packages nn and optim.
 package hold
 
 // Turn belongs to the owner of parameters that change together.

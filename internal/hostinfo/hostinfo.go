@@ -1,7 +1,3 @@
-// Package hostinfo describes the origin of figures: the machine, and the source of the measuring
-// program.
-//
-// Engine part: no compatibility promise; use package millrace.
 package hostinfo
 
 import (

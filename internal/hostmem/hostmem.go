@@ -1,7 +1,3 @@
-// Package hostmem tells how much memory this process may use. The CPU device allocates no more, and
-// nothing larger is read into Go's memory.
-//
-// Engine part: no compatibility promise; use package millrace.
 package hostmem
 
 import (

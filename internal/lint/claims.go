@@ -85,7 +85,7 @@ var (
 	tag     = regexp.MustCompile(`/v\d+\.\d+\.\d+$`)
 	goFile  = regexp.MustCompile(`^[\w*]+\.(go|sh)$`)
 	module  = regexp.MustCompile(`(?:` + regexp.QuoteMeta(Module) + `|…)/([\w/]+)`)
-	driver  = regexp.MustCompile(`\b(?:cpu|webgpu|opengl|null):[a-z][\w=,./-]*`)
+	driver  = regexp.MustCompile(`\b(?:cpu|webgpu|opengl|vulkan|null):[a-z][\w=,./-]*`)
 	option  = regexp.MustCompile(`^([a-z]+)=([\w./-]*)$`)
 )
 

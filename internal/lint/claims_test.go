@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/debugflag"
+	"github.com/millrace-go/millrace/internal/engine/device"
 )
 
 var readFacts = sync.OnceValues(func() (*Facts, error) {
@@ -71,12 +71,12 @@ func TestMissing(t *testing.T) {
 		{"`flash.go`", "file flash.go"},
 		{"`codegen/native`, `runtime/internal/gpurun`, `image/color`", ""},
 		{"`codegen/naive`", "folder codegen/naive"},
-		{"`" + Module + "/nn`, `…/gonum`", ""},
+		{"`" + Module + "/nn`, `…/gonumx`", ""},
 		{"`" + Module + "/mm`", "package " + Module + "/mm"},
 		{"MILLRACE_CACHE, `MILLRACE_*`", ""},
 		{"MILLRACE_CASH", "variable MILLRACE_CASH"},
 		{"`MILLRACE_DEBUG=lines,trace=out.json`", ""},
-		{"`MILLRACE_DEBUG=line`", `no key "line"`},
+		{"`MILLRACE_DEBUG=line`", `unknown key "line"`},
 		{"`compile=c`, `tune=`, `trace=FILE`, `cpu:threads=2,fusion=off`", ""},
 		{"`compile=d`", "option compile=d"},
 		{"`tone=`", "option tone="},

@@ -38,14 +38,20 @@ func (t *Tree) closure(dir string) []string {
 }
 
 // CheckTestCaches finds packages whose tests open devices through the root package without the
-// import that disables the user's cache.
+// import, their own or a helper's, that disables the user's cache.
 func (t *Tree) CheckTestCaches() []string {
+	const nocache = "internal/testing/nocache"
 	var bad []string
 	for _, dir := range t.Dirs() {
-		pkg := t.Pkgs[dir]
-		imports := pkg.Imports(true)
-		if slices.Contains(imports, Module) && !slices.Contains(imports, Module+"/internal/nocache") {
-			bad = append(bad, fmt.Sprintf("%s: its tests may use the user's cache: import %s/internal/nocache for its side effect", dir, Module))
+		opens, disables := false, false
+		for _, im := range t.Pkgs[dir].Imports(true) {
+			to, own := folder(im)
+			opens = opens || to == "."
+			disables = disables || own && slices.Contains(t.closure(to), nocache)
+		}
+		disables = disables || slices.Contains(t.closure(dir), nocache)
+		if opens && !disables {
+			bad = append(bad, fmt.Sprintf("%s: its tests may use the user's cache: import %s/%s for its side effect", dir, Module, nocache))
 		}
 	}
 	return bad

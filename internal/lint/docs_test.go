@@ -36,6 +36,22 @@ func TestArchitectureRanks(t *testing.T) {
 	}
 }
 
+// TestRooms: the table of docs/architecture/cpu.md equals the enforced one, and lists existing rooms.
+func TestRooms(t *testing.T) {
+	written := map[string]int{}
+	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \| (\w+) \|`).FindAllStringSubmatch(doc(t, "architecture/cpu.md"), -1) {
+		written[m[2]], _ = strconv.Atoi(m[1])
+	}
+	if !maps.Equal(written, rooms) {
+		t.Errorf("docs/architecture/cpu.md says %v, rank.go says %v", written, rooms)
+	}
+	for room := range rooms {
+		if sourceTree(t).Pkgs[roomsDir+room] == nil {
+			t.Errorf("rank.go lists %s, which there is not", room)
+		}
+	}
+}
+
 // TestDebuggingKeys: docs/debugging.md lists every key of MILLRACE_DEBUG with its help text.
 func TestDebuggingKeys(t *testing.T) {
 	text := doc(t, "debugging.md")

@@ -1,66 +1,21 @@
 package lint
 
 import (
-	"bufio"
-	"flag"
-	"fmt"
+	"go/parser"
+	"go/token"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 )
 
-var (
-	showEnglish   = flag.String("english", "", "print the phrases of a folder that have to be read twice; \"all\" for every folder")
-	lessenEnglish = flag.Bool("english-lessen", false, "write fewer phrases into testdata/english.txt where there are fewer")
-)
-
-// TestEnglish compares each folder with the number of phrases in testdata/english.txt, which may
-// only decrease. A folder that is not listed has none.
+// TestEnglish finds phrases that have to be read twice, in comments, on pages and in texts of errors.
 func TestEnglish(t *testing.T) {
-	tree := sourceTree(t)
 	_, pages := markdown(t)
-	found := tree.English(pages)
-	allowed := allowedEnglish(t)
+	found := sourceTree(t).English(pages)
 	for _, dir := range slices.Sorted(maps.Keys(found)) {
-		if *showEnglish == dir || *showEnglish == "all" {
-			fmt.Println(strings.Join(found[dir], "\n"))
-		}
-		if n := len(found[dir]); n > allowed[dir] {
-			t.Errorf("%s: %d phrases that have to be read twice, where %d are allowed: go test ./internal/lint -run TestEnglish -english %s", dir, n, allowed[dir], dir)
-		}
+		t.Errorf("%s: phrases that have to be read twice:\n%s", dir, strings.Join(found[dir], "\n"))
 	}
-	if *lessenEnglish {
-		var b strings.Builder
-		for _, dir := range slices.Sorted(maps.Keys(allowed)) {
-			if n := min(len(found[dir]), allowed[dir]); n > 0 {
-				fmt.Fprintf(&b, "%s %d\n", dir, n)
-			}
-		}
-		if err := os.WriteFile("testdata/english.txt", []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func allowedEnglish(t *testing.T) map[string]int {
-	t.Helper()
-	f, err := os.Open("testdata/english.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	allowed := map[string]int{}
-	for s := bufio.NewScanner(f); s.Scan(); {
-		var dir string
-		var n int
-		if _, err := fmt.Sscan(s.Text(), &dir, &n); err != nil {
-			t.Fatalf("testdata/english.txt: %q: %v", s.Text(), err)
-		}
-		allowed[dir] = n
-	}
-	return allowed
 }
 
 func TestCheckEnglish(t *testing.T) {
@@ -81,8 +36,39 @@ func TestCheckEnglish(t *testing.T) {
 		"Heading:\n\n    has it be code\n\nand text that is plain.": 0,
 		"| a table has it be code |\n":                              0,
 	} {
-		if bad := checkEnglish(prose(text)); len(bad) != want {
+		if bad := checkEnglish(prose(text), phrases); len(bad) != want {
 			t.Errorf("%q: %d phrases, want %d: %q", text, len(bad), want, bad)
+		}
+	}
+}
+
+func TestErrorEnglish(t *testing.T) {
+	const head = "package p\n\nimport (\n\t\"errors\"\n\t\"fmt\"\n)\n\ntype e struct{ dev device }\n\n"
+	for code, want := range map[string]int{
+		`var _ = errors.New("the tensor is no matrix")`:                            1,
+		`var _ = errors.New("the tensor is not a matrix")`:                         0,
+		`var _ = errors.New("there is no file")`:                                   0,
+		`var _ = errors.New("shaders are no longer used")`:                         0,
+		`var _ = errors.New("%q is " + "no name")`:                                 1,
+		`var _ = fmt.Errorf("%w: what was given is negative", nil)`:                1,
+		`var _ = fmt.Errorf("%w: nobody says why", nil)`:                           1,
+		`var _ = fmt.Errorf("%d tensors for %d results", 1, 2)`:                    1,
+		`var _ = fmt.Errorf("%d tensors were given for %d results", 1, 2)`:         0,
+		`var _ = fmt.Errorf("%d args and %d scalars for a kernel of %d", 1, 2, 3)`: 1,
+		`var _ = fmt.Errorf("a dear value: %v", "is no operand")`:                  2,
+		`func (x e) f() { x.dev.errorf("it was asked for in vain") }`:              2,
+		`func (x e) f() { x.say("it was asked for") }`:                             0,
+		`func (x e) Error() string { return "it is to be written" }`:               1,
+		`func (x e) String() string { return "it is to be written" }`:              0,
+	} {
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, "p.go", head+code, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree := &Tree{Fset: fset}
+		if bad := tree.errorEnglish(&File{Path: "p.go", AST: f}); len(bad) != want {
+			t.Errorf("%s: %d phrases, want %d: %q", code, len(bad), want, bad)
 		}
 	}
 }

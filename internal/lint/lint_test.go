@@ -23,11 +23,14 @@ func TestTree(t *testing.T) {
 		check func() []string
 	}{
 		{"Ranks", tree.CheckRanks},
+		{"Rooms", tree.CheckRooms},
+		{"Walls", tree.CheckWalls},
 		{"Downloads", tree.CheckDownloads},
 		{"Format", tree.CheckFormat},
 		{"RuntimeName", tree.CheckRuntimeName},
 		{"Leftovers", tree.CheckLeftovers},
 		{"Docs", tree.CheckDocs},
+		{"Guides", tree.CheckGuides},
 		{"TestCaches", tree.CheckTestCaches},
 	}
 	for _, r := range rules {

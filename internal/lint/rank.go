@@ -2,50 +2,54 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // ranks orders the packages: imports go strictly down. The table equals that of
 // docs/architecture.md.
 var ranks = map[string]int{
-	"cmd/fusebench":  15,
-	"bench/peers":    15,
-	"optim":          14,
-	"nn":             13,
-	"linalg":         13,
-	"autodiff":       12,
-	"data":           12,
-	"npy":            12,
-	"gonum":          12,
-	"imagex":         12,
-	"debug":          12,
-	"safetensors":    12,
-	".":              11,
-	"stream":         10,
-	"exec":           9,
-	"plans":          8,
-	"autotune":       7,
-	"memory":         6,
-	"shelf":          6,
-	"device":         5,
-	"fusion":         4,
-	"codegen/wgsl":   4,
-	"codegen/glsl":   4,
-	"segment":        3,
-	"queue":          3,
-	"codegen/native": 3,
-	"codegen/cgo":    3,
-	"codegen/shader": 3,
-	"codegen":        2,
-	"runtime":        1,
-	"plancache":      1,
-	"operror":        1,
-	"lane":           0,
-	"ir":             0,
+	"cmd/fusebench":             15,
+	"bench/peers":               15,
+	"optim":                     14,
+	"nn":                        13,
+	"linalg":                    13,
+	"autodiff":                  12,
+	"data":                      12,
+	"npy":                       12,
+	"gonumx":                    12,
+	"imagex":                    12,
+	"debug":                     12,
+	"safetensors":               12,
+	".":                         11,
+	"stream":                    10,
+	"internal/engine/exec":      9,
+	"internal/engine/planstore": 8,
+	"autotune":                  7,
+	"internal/engine/memory":    6,
+	"plancache/lookup":          6,
+	"internal/engine/device":    5,
+	"fusion":                    4,
+	"codegen/wgsl":              4,
+	"codegen/native/amd64":      4,
+	"codegen/native/arm64":      4,
+	"codegen/glsl":              4,
+	"codegen/spirv":             4,
+	"segment":                   3,
+	"queue":                     3,
+	"codegen/native":            3,
+	"codegen/cgo":               3,
+	"codegen/shader":            3,
+	"codegen":                   2,
+	"runtime":                   1,
+	"plancache":                 1,
+	"internal/operror":          1,
+	"internal/engine/jobqueue":  0,
+	"ir":                        0,
 }
 
 // public are the ranked packages that users import.
-var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonum": true, "imagex": true, "debug": true}
+var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonumx": true, "imagex": true, "debug": true}
 
 // drivers register themselves and may import codegen and its printers. Their sub-folders are parts
 // of them.
@@ -53,6 +57,7 @@ var drivers = map[string]bool{
 	"runtime/cpu":    true,
 	"runtime/webgpu": true,
 	"runtime/opengl": true,
+	"runtime/vulkan": true,
 	"runtime/null":   true,
 }
 
@@ -63,7 +68,48 @@ const driverRank = 4
 // drivers.
 var importsDriver = map[string][]string{
 	".":             {"runtime/cpu"},
-	"cmd/fusebench": {"runtime/cpu", "runtime/webgpu", "runtime/opengl", "runtime/null"},
+	"cmd/fusebench": {"runtime/cpu", "runtime/webgpu", "runtime/opengl", "runtime/vulkan", "runtime/null"},
+}
+
+// rooms orders the packages below runtime/cpu/internal: imports among them go strictly down. The
+// table equals that of docs/architecture/cpu.md.
+var rooms = map[string]int{
+	"contract": 2,
+	"rows":     2,
+	"scatter":  2,
+	"ccode":    1,
+	"fold":     1,
+	"interp":   1,
+	"jit":      0,
+	"memory":   0,
+	"operands": 0,
+	"replay":   1,
+	"threads":  0,
+}
+
+const roomsDir = "runtime/cpu/internal/"
+
+// CheckRooms finds rooms of the CPU device without a rank, and imports that do not go down.
+func (t *Tree) CheckRooms() []string {
+	var bad []string
+	for _, dir := range t.Dirs() {
+		room, ok := strings.CutPrefix(dir, roomsDir)
+		if !ok || onlyTests(t.Pkgs[dir]) {
+			continue
+		}
+		rank, ranked := rooms[room]
+		if !ranked {
+			bad = append(bad, fmt.Sprintf("%s: no rank; give it one in internal/lint/rank.go and docs/architecture/cpu.md", dir))
+			continue
+		}
+		for _, im := range t.Pkgs[dir].Imports(false) {
+			to, _ := folder(im)
+			if below, ok := strings.CutPrefix(to, roomsDir); ok && rooms[below] >= rank {
+				bad = append(bad, fmt.Sprintf("%s (rank %d) imports %s (rank %d): imports go down", dir, rank, to, rooms[below]))
+			}
+		}
+	}
+	return bad
 }
 
 // driverOf returns the driver a folder belongs to, or "".
@@ -80,6 +126,9 @@ func driverOf(dir string) string {
 // allow. internal/ holds helpers; other commands and programs, including those of bench/, are not
 // imported.
 func floats(dir string) bool {
+	if _, ranked := ranks[dir]; ranked {
+		return false
+	}
 	return strings.HasPrefix(dir, "internal/") || strings.Contains(dir, "/internal/") ||
 		strings.HasPrefix(dir, "cmd/") || strings.HasPrefix(dir, "examples/") || strings.HasPrefix(dir, "bench/")
 }
@@ -155,19 +204,9 @@ func (t *Tree) effectiveRank(dir string, seen map[string]bool) int {
 }
 
 func onlyTests(p *Pkg) bool {
-	for _, f := range p.Files {
-		if !f.Test && !f.Ignore {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.Files, func(f *File) bool { return !f.Test && !f.Ignore })
 }
 
 func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, s)
 }

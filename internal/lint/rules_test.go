@@ -5,6 +5,7 @@ import (
 	"go/build"
 	"go/parser"
 	"go/token"
+	"path"
 	"strings"
 	"testing"
 )
@@ -37,6 +38,30 @@ func imports(pkg string, paths ...string) string {
 		src += "import _ \"" + p + "\"\n"
 	}
 	return src
+}
+
+func TestCheckWalls(t *testing.T) {
+	cases := []struct {
+		name  string
+		files map[string]string
+		want  string
+	}{
+		{"tests import a package of internal/testing", map[string]string{
+			"internal/testing/x/a.go": imports("x"), "ir/a.go": imports("ir"), "ir/a_test.go": imports("ir", Module+"/internal/testing/x"),
+		}, ""},
+		{"code imports a package of internal/testing", map[string]string{
+			"internal/testing/x/a.go": imports("x"), "ir/a.go": imports("ir", Module+"/internal/testing/x"),
+		}, "ir imports internal/testing/x, which is for tests"},
+		{"only tests import a helper", map[string]string{
+			"internal/x/a.go": imports("x"), "ir/a.go": imports("ir"), "ir/a_test.go": imports("ir", Module+"/internal/x"),
+		}, "internal/x: only tests import it"},
+		{"a helper imports the root", map[string]string{
+			"internal/x/a.go": imports("x", Module), "nn/a.go": imports("nn", Module+"/internal/x"), "a.go": imports("millrace"),
+		}, "internal/x imports the root package"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { expect(t, fakeTree(t, c.files).CheckWalls(), c.want) })
+	}
 }
 
 func TestCheckRanks(t *testing.T) {
@@ -78,6 +103,26 @@ func TestCheckRanks(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { expect(t, fakeTree(t, c.files).CheckRanks(), c.want) })
+	}
+}
+
+func TestCheckRooms(t *testing.T) {
+	dir := "runtime/cpu/internal/"
+	cases := []struct {
+		name  string
+		files map[string]string
+		want  string // part of the only message; "" for none
+	}{
+		{"down is fine", map[string]string{
+			dir + "fold/a.go": imports("fold", Module+"/"+dir+"jit"), dir + "jit/a.go": imports("jit"),
+		}, ""},
+		{"sideways", map[string]string{
+			dir + "jit/a.go": imports("jit", Module+"/"+dir+"memory"), dir + "memory/a.go": imports("memory"),
+		}, "imports go down"},
+		{"a room without a rank", map[string]string{dir + "extra/a.go": imports("extra")}, "extra: no rank"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { expect(t, fakeTree(t, c.files).CheckRooms(), c.want) })
 	}
 }
 
@@ -193,11 +238,34 @@ func TestCheckDocsAndStyle(t *testing.T) {
 	expect(t, tree.CheckRuntimeName(), "fusion/a.go: imports both")
 }
 
+func TestCheckGuides(t *testing.T) {
+	const doc, user = "// Package p is it.\n//\n// Input: a. Output: b. Read\n// a.go first, then b.go.\npackage p\n", "// Package p is it.\n//\n// Of the source, read a.go first.\npackage p\n"
+	for _, c := range []struct{ name, source, want string }{
+		{"queue/doc.go", doc, ""},
+		{"queue/a.go", doc, "move the package comment to doc.go"},
+		{"queue/doc.go", strings.Replace(doc, "a.go first", "c.go first", 1), "says to read c.go first"},
+		{"queue/doc.go", strings.Replace(doc, " Output: b.", "", 1), "needs a paragraph \"Input:"},
+		{"queue/doc.go", strings.Replace(doc, "it.\n//\n", "it.\n", 1), "needs a paragraph \"Input:"},
+		{"queue/doc.go", user, "needs a paragraph \"Input:"},
+		{"npy/doc.go", user, ""},
+		{"npy/doc.go", doc, "needs a paragraph \"Of the source"},
+		{"cmd/a/main.go", strings.ReplaceAll(doc, "package p", "package main"), ""},
+		{"cmd/a/doc.go", strings.ReplaceAll(doc, "package p", "package main"), "move the package comment to main.go"},
+		{"examples/a/main.go", "// Command a is it.\npackage main\n", ""},
+	} {
+		files := map[string]string{c.name: c.source}
+		if other := path.Dir(c.name) + "/a.go"; other != c.name {
+			files[other] = "package p\n"
+		}
+		expect(t, fakeTree(t, files).CheckGuides(), c.want)
+	}
+}
+
 func TestCheckTestCaches(t *testing.T) {
 	source := "package npy_test\n\nimport (\n\t_ \"" + Module + "\"\n"
 	tree := fakeTree(t, map[string]string{"npy/a_test.go": source + ")\n"})
 	expect(t, tree.CheckTestCaches(), "npy: its tests may use the user's cache")
-	tree = fakeTree(t, map[string]string{"npy/a_test.go": source + "\t_ \"" + Module + "/internal/nocache\"\n)\n"})
+	tree = fakeTree(t, map[string]string{"npy/a_test.go": source + "\t_ \"" + Module + "/internal/testing/nocache\"\n)\n"})
 	expect(t, tree.CheckTestCaches(), "")
 }
 

@@ -1,8 +1,3 @@
-// Package machine holds machine code in memory and calls it, without cgo and in every build. Code
-// is copied into its own pages, which become executable and are never written again, because other
-// goroutines may be running in them.
-//
-// Engine part: no compatibility promise; use package millrace.
 package machine
 
 import (

@@ -1,7 +1,3 @@
-// Package osthread runs functions, one after another, on a dedicated thread of the operating
-// system. Libraries with state per thread need that.
-//
-// Engine part: no compatibility promise; use package millrace.
 package osthread
 
 import (

@@ -1,7 +1,3 @@
-// Package paired compares times measured in pairs, one right after the other: a disturbance of one
-// of a pair disturbs the other as well.
-//
-// Engine part: no compatibility promise; use package millrace.
 package paired
 
 import (

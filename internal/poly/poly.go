@@ -1,7 +1,3 @@
-// Package poly finds polynomials with whole coefficients through given values: how the sizes inside
-// a computation depend on those of its arguments.
-//
-// Engine part: no compatibility promise; use package millrace.
 package poly
 
 import "math/bits"

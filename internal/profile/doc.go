@@ -3,4 +3,6 @@
 //
 // Launches of a list are timed one by one only in a few of its runs: see Due. The runs before a
 // timed run count with its times.
+//
+// Input: what a device ran, and when. Output: a [State] with its sums. Read profile.go first.
 package profile

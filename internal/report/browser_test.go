@@ -101,7 +101,7 @@ func saysItAll(t *testing.T, b *browser) {
 		"written 2026-11-26 09:31:12 UTC, and again within 5\u202fs",
 		"3 devices that were closed earlier are left out.",
 		"Left out of this page: 1,234 older spans and 9 launches of kernels that are not listed.",
-		"Slower than need be", "gpt.go:77", "line not known", "Recomputed: The result was not written", "Interpreted: ", "Op by op: ",
+		"Slower than necessary", "gpt.go:77", "unknown line", "Recomputed: Nothing needed the result", "Interpreted: ", "Op by op: ",
 		"Launch-bound: the kernel has less to do than a launch costs, about 1.80\u202fµs",
 	} {
 		if !strings.Contains(text, want) {
@@ -246,8 +246,8 @@ func TestBrowserStates(t *testing.T) {
 		says   []string
 	}{
 		{&Report{}, []string{"No device was opened."}},
-		{&Report{Devices: []Device{{Name: "cpu"}}}, []string{"No launches yet", "Nothing ran yet", "No plan was made yet", "No cache was asked yet"}},
-		{untimed, []string{"Times were not collected.", "No times were collected", "how it changed was not collected"}},
+		{&Report{Devices: []Device{{Name: "cpu"}}}, []string{"No launches yet", "Nothing ran yet", "No plan was made yet", "No cache was used yet"}},
+		{untimed, []string{"Times were not collected.", "No times were collected", "changes over time were not collected"}},
 		{&Report{Devices: []Device{{Name: "cpu", Findings: []Finding{{"", "", "", 0}, {"recomputed", hostile[0], hostile[1], 1}}, SpansLeft: 1234, Rows: []string{"stream 1"}, Spans: []Span{{0, Launch, 5, 0, -1, ""}}, Kernels: []Kernel{{}}, KernelsLeft: 2, PlansLeft: 1, SourcesLeft: 7}}},
 			[]string{"1,234 older spans are left out", "2 kernels are left out", "1 plan is left out", "The code of 7 variants is left out"}},
 		{hostileReport(), []string{hostile[0], hostile[1]}},

@@ -57,7 +57,7 @@ function headline(d) {
   const launches = counter(d, 'Kernels') ?? d.kernels.reduce((sum, k) => sum + k.runs, 0);
   const kernels = d.kernels.length + d.kernelsLeft;
   if (!launches && !kernels) {
-    return ops ? `${plural(ops, 'op was', 'ops were')} recorded and nothing ran yet: values are computed when they are asked for.` : 'No launches yet.';
+    return ops ? `${plural(ops, 'op was', 'ops were')} recorded, and nothing ran yet: values are computed when the program reads them.` : 'No launches yet.';
   }
   const of = `${plural(launches, 'launch', 'launches')} of ${plural(kernels, 'kernel')}`;
   const parts = [ops === undefined ? of : `${plural(ops, 'op')} ran as ${of}`];

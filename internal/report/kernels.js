@@ -5,10 +5,10 @@ const columns = [
   { name: 'Runs', key: (k) => k.runs, cell: (k) => count(k.runs) },
   { name: 'Time', key: (k) => k.per === null ? -1 : k.micros, cell: (k) => k.per === null ? '–' : duration(k.micros), share: (k) => k.part },
   { name: 'Per run', key: (k) => k.per ?? -1, cell: (k) => k.per === null ? '–' : duration(k.per) },
-  { name: 'Bytes', title: 'Read and written by a run', key: (k) => k.bytes, cell: (k) => bytes(k.bytes) },
+  { name: 'Bytes', title: 'Bytes that one run reads and writes', key: (k) => k.bytes, cell: (k) => bytes(k.bytes) },
   { name: 'GB/s', key: (k) => k.rate ?? -1, cell: (k) => k.rate === null ? '–' : digits(k.rate / 1e9) },
   { name: 'GFLOP/s', key: (k) => k.speed ?? -1, cell: (k) => k.speed === null ? '–' : k.flops ? digits(k.speed / 1e9) : '0' },
-  { name: 'Of peak', title: 'Share of the most that the machine can do, of memory or of arithmetic, whichever is nearer', key: (k) => k.share ?? -1, bar: true },
+  { name: 'Of peak', title: 'Share of the machine’s peak: of memory or of arithmetic, whichever share is larger', key: (k) => k.share ?? -1, bar: true },
   { name: 'Tier', key: (k) => k.tier, text: true, cell: (k) => k.tier },
   { name: 'Choice', title: 'What the tuner chose', key: (k) => k.choice, text: true, cell: (k) => k.choice || el('span.quiet', {}, 'device’s own') },
 ];
@@ -16,7 +16,7 @@ const columns = [
 // kernelsSection makes the table; its open(i) opens a kernel's row and goes there.
 function kernelsSection(d) {
   if (d.kernels.length === 0) {
-    return { view: section('kernels', 'Kernels', empty('No launches yet: kernels appear here once a value was asked for.')), open: () => {} };
+    return { view: section('kernels', 'Kernels', empty('No launches yet: kernels appear here when the program has read a value.')), open: () => {} };
   }
   const few = 10;
   let all = d.kernels.length <= few + 5, by = 2, down = true;
@@ -55,18 +55,18 @@ function kernelsSection(d) {
   const timed = d.kernels.reduce((n, k) => n + k.timed, 0), runs = d.kernels.reduce((n, k) => n + k.runs, 0);
   const view = section('kernels', 'Kernels',
     el('div.wide', { tabindex: -1 }, el('table.kernels', {}, el('thead', {}, el('tr', {}, heads)), body)), more,
-    note(d.timed ? `${count(timed)} of ${plural(runs, 'launch', 'launches')} were timed one by one; times of all runs are reckoned from these.` : 'Times were not collected.'),
+    note(d.timed ? `${count(timed)} of ${plural(runs, 'launch', 'launches')} were timed one by one; the times of all runs are estimated from these.` : 'Times were not collected.'),
     note(peaks(d)),
     d.kernels.some((k) => k.roof === 'launch') ? note(launchBound(d)) : null,
-    d.kernelsLeft > 0 ? note(`${plural(d.kernelsLeft, 'kernel is', 'kernels are')} left out, those that took least.`) : null,
-    d.sourcesLeft > 0 ? note(`The code of ${plural(d.sourcesLeft, 'variant')} is left out, as the page would be too large.`) : null);
+    d.kernelsLeft > 0 ? note(`${plural(d.kernelsLeft, 'kernel is', 'kernels are')} left out: those that took the least time.`) : null,
+    d.sourcesLeft > 0 ? note(`The code of ${plural(d.sourcesLeft, 'variant')} is left out, because the page would be too large.`) : null);
   return { view, open };
 }
 
 function peaks(d) {
   if (!d.bytes && !d.flops) return 'The peaks of this machine are not known, so there is no share of them.';
   const known = [d.bytes && bytes(d.bytes) + '/s of memory', d.flops && flops(d.flops) + 'FLOP/s of arithmetic'].filter(Boolean);
-  return `The machine’s peaks, the best that was measured on it: ${words(known)}. More than 100${thin}% means that operands came from a cache. Arithmetic counts the primitives that functions such as exp are computed by.`;
+  return `The best rates that were measured on this machine: ${words(known)}. More than 100${thin}% means that operands came from a cache. A function such as exp counts as the primitives that compute it.`;
 }
 
 // launchBound says what makes a kernel short of work.
@@ -111,11 +111,11 @@ function about(d, k, open) {
     el('p.facts', {}, fact('key', k.key), fact('runs', count(k.runs)), fact('timed', count(k.timed)), fact('bytes a run', bytes(k.bytes)),
       fact('arithmetic a run', k.flops ? flops(k.flops) + 'FLOP' : ''), fact('intensity', k.flops && k.bytes ? digits(k.flops / k.bytes) + thin + 'FLOP/B' : ''), fact('of all kernels’ time', k.per === null ? '' : percent(k.part))),
     el('div.pair-of', {},
-      el('div', {}, el('h3', {}, 'Ops'), k.ops ? code(k.ops, 'ops') : empty('Not noted.')),
+      el('div', {}, el('h3', {}, 'Ops'), k.ops ? code(k.ops, 'ops') : empty('The ops were not recorded.')),
       el('div', {}, el('h3', {}, 'Generated code'),
-        k.sources.length === 0 ? empty('None: it is interpreted, or its code is not known.') : k.sources.map((s, i) => source(s, i === newest)))),
-    el('h3', {}, 'Plans that it is part of'),
-    plans.length === 0 ? empty(d.plansLeft > 0 ? 'They are left out.' : 'None is noted.') : el('div.folds', {}, shown.map(({ p, i }, n) => lazy(planTitle(p, i), () => planBody(d, p, k.index, open), n === 0))),
+        k.sources.length === 0 ? empty('None: the kernel is interpreted, or its code is unknown.') : k.sources.map((s, i) => source(s, i === newest)))),
+    el('h3', {}, 'Plans that contain it'),
+    plans.length === 0 ? empty(d.plansLeft > 0 ? 'The plans are left out.' : 'No plan is recorded.') : el('div.folds', {}, shown.map(({ p, i }, n) => lazy(planTitle(p, i), () => planBody(d, p, k.index, open), n === 0))),
     plans.length > shown.length ? note(`${plural(plans.length - shown.length, 'more plan')}: see Plans.`) : null,
   ].flat().filter(Boolean);
 }
@@ -123,5 +123,5 @@ function about(d, k, open) {
 function source(s, open) {
   const lines = s.text ? s.text.replace(/\n$/, '').split('\n').length : 0;
   const title = [s.tier || 'code', s.class ? el('span.quiet', {}, ' ' + s.class) : null, el('span.quiet', {}, s.text ? ', ' + plural(lines, 'line') : ', left out')];
-  return lazy(title.filter(Boolean), () => s.text ? code(s.text, 'generated code') : empty('Its text is left out, as the page would be too large.'), open);
+  return lazy(title.filter(Boolean), () => s.text ? code(s.text, 'generated code') : empty('The text is left out, because the page would be too large.'), open);
 }

@@ -1,12 +1,12 @@
-// Memory over time, and to whom it was handed out when it was most.
+// This file draws memory in use over time, and lists the owners at the peak.
 
 function memory(d) {
   const owners = ownersTable(d);
-  if (d.memory.length === 0) return section('memory', 'Memory', empty(d.peak.b > 0 ? `At most ${bytes(d.peak.b)} were handed out; how it changed was not collected.` : 'No memory was handed out while it was looked at.'), owners);
+  if (d.memory.length === 0) return section('memory', 'Memory', empty(d.peak.b > 0 ? `At most ${bytes(d.peak.b)} were in use; changes over time were not collected.` : 'No memory was in use while the page was collected.'), owners);
   const box = el('div.plot');
   whenResized(box, (width) => box.replaceChildren(plotMemory(d, width)));
   return section('memory', 'Memory',
-    el('div.tools', {}, el('span.legend', {}, el('span', {}, el('span.key.live'), 'handed out'), el('span', {}, el('span.key.pool'), 'kept for reuse'))),
+    el('div.tools', {}, el('span.legend', {}, el('span', {}, el('span.key.live'), 'in use'), el('span', {}, el('span.key.pool'), 'kept for reuse'))),
     box, owners);
 }
 
@@ -17,7 +17,7 @@ function plotMemory(d, width) {
   const most = Math.max(1, d.peak.b, ...thinned(points, 4000).map((p) => p.l + p.p));
   const x = (t) => m.left + (t - from) / (to - from) * (width - m.left - m.right);
   const y = (b) => height - m.bottom - b / (most * 1.05) * (height - m.top - m.bottom);
-  const g = svg('svg', { width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `Memory over time; at most ${bytes(d.peak.b)} were handed out` });
+  const g = svg('svg', { width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `Memory over time; at most ${bytes(d.peak.b)} were in use` });
   const vertical = steps(0, most * 1.05, 4), sideways = steps(from, to, (width - m.left) / 110);
   for (const b of vertical.at) g.append(svg('line.grid', { x1: m.left, x2: width - m.right, y1: y(b), y2: y(b) }), svg('text', { x: m.left - 7, y: y(b) + 4, 'text-anchor': 'end' }, b === 0 ? '0' : bytes(b).replace(/\.0+(?!\d)/, '')));
   for (const t of sideways.at) g.append(svg('text', { x: x(t), y: height - 8, 'text-anchor': 'middle' }, tick(t, sideways.step)));
@@ -38,7 +38,7 @@ function plotMemory(d, width) {
       const p = points.findLast((p) => p.t <= t) || points[0];
       for (const end of ['x1', 'x2']) cursor.setAttribute(end, px);
       cursor.setAttribute('visibility', 'visible');
-      showTip(e.clientX, e.clientY, [duration(t), bytes(p.l) + ' handed out', bytes(p.p) + ' kept for reuse']);
+      showTip(e.clientX, e.clientY, [duration(t), bytes(p.l) + ' in use', bytes(p.p) + ' kept for reuse']);
     },
     pointerleave: () => { cursor.setAttribute('visibility', 'hidden'); hideTip(); } }));
   return g;
@@ -58,10 +58,10 @@ function thinned(points, most) {
 function ownersTable(d) {
   const owners = d.peak.owners;
   if (!(d.peak.b > 0)) return null;
-  if (owners.length === 0) return note(`Whose the ${bytes(d.peak.b)} of the peak were was not collected.`);
+  if (owners.length === 0) return note(`The owners of the ${bytes(d.peak.b)} at the peak were not collected.`);
   const known = owners.reduce((n, o) => n + o.bytes, 0);
-  return el('div', {}, el('h3', {}, `Whose the ${bytes(d.peak.b)} of the peak were`),
+  return el('div', {}, el('h3', {}, `Owners of the ${bytes(d.peak.b)} at the peak`),
     el('div.wide', { tabindex: -1 }, el('table', {}, el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'Owner'), el('th', { scope: 'col' }, 'Line'), el('th.num', { scope: 'col' }, 'Blocks'), el('th.num', { scope: 'col' }, 'Size'), el('th', { scope: 'col' }, 'Share'))),
       el('tbody', {}, owners.map((o) => el('tr', {}, el('td.mono', {}, o.what), el('td.mono', {}, o.line || el('span.quiet', {}, '–')), el('td.num', {}, count(o.count)), el('td.num', {}, bytes(o.bytes)), el('td', {}, bar(o.bytes / d.peak.b, percent(o.bytes / d.peak.b)))))))),
-    known < d.peak.b * 0.999 ? note(`${bytes(d.peak.b - known)} belonged to others.`) : null);
+    known < d.peak.b * 0.999 ? note(`${bytes(d.peak.b - known)} belonged to other owners.`) : null);
 }

@@ -1,6 +1,3 @@
-// Package report writes the page that shows what devices ran: one HTML file without references to
-// other files. It does not depend on the engine: its input is a Report, which package millrace
-// fills.
 package report
 
 import (

@@ -15,7 +15,7 @@ function written() {
   const at = when(report.made);
   if (!at) return '';
   const open = devices.some((d) => !d.closed);
-  return 'written ' + at + (report.every && open ? `, and again within 5${thin}s of whatever runs: reload to see it` : '');
+  return 'written ' + at + (report.every && open ? `, and again within 5${thin}s after the program runs anything: reload the page` : '');
 }
 
 // leftOut says what the page does not show.

@@ -25,14 +25,14 @@ function ops(p) {
     for (let i = 0; i < text.length; i++) if (isOp(text[i])) text[i] = text[i].padEnd(room) + p.lines[n++];
   }
   const out = [];
-  if (p.segment) out.push(el('h4', {}, beside ? 'Ops of the segment, and the lines that they are of' : 'Ops of the segment'), code(text.join('\n'), 'segment'));
+  if (p.segment) out.push(el('h4', {}, beside ? 'Ops of the segment, with their lines' : 'Ops of the segment'), code(text.join('\n'), 'segment'));
   if (p.lines.length && !beside) out.push(el('h4', {}, 'Lines of the program, op by op'), code(p.lines.join('\n'), 'lines'));
   return out;
 }
 
 // refusals says what was not fused and why, what concerns a kernel first.
 function refusals(d, p, here) {
-  if (p.refused.length === 0) return el('p.quiet', {}, p.kernels.length > 1 ? 'Nothing is noted.' : 'Nothing: it is one kernel.');
+  if (p.refused.length === 0) return el('p.quiet', {}, p.kernels.length > 1 ? 'No reason is recorded.' : 'Nothing: the plan is one kernel.');
   const items = p.refused.map((text) => {
     const m = /^kernels (\d+) and (\d+): ([^]*)$/.exec(text);
     const pair = m ? [p.kernels[m[1]], p.kernels[m[2]]] : [];

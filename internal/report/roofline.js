@@ -10,8 +10,8 @@ function roofline(d, open) {
   }
   const box = el('div.plot');
   whenResized(box, (width) => box.replaceChildren(plotRoofs(d, dots, width, open)));
-  return section('roofline', 'Roofline', box, note('A dot is a kernel; its area is the time it took. A click opens it.' +
-    (d.bytes && d.flops ? '' : ' The machine’s roofs are not all known: those that are not are missing.')), none);
+  return section('roofline', 'Roofline', box, note('Each dot is a kernel; its area shows the kernel’s time. A click opens the kernel.' +
+    (d.bytes && d.flops ? '' : ' Roofs of this machine that are unknown are missing.')), none);
 }
 
 function plotRoofs(d, dots, width, open) {

@@ -3,7 +3,7 @@
 // timeline shows a device's spans; open is called with a kernel that was clicked.
 function timeline(d, open) {
   if (d.spans.length === 0) {
-    return section('timeline', 'Time line', empty(d.rows.length || d.kernels.length ? 'No times were collected: nothing to show here.' : 'Nothing ran yet.'));
+    return section('timeline', 'Time line', empty(d.rows.length || d.kernels.length ? 'No times were collected.' : 'Nothing ran yet.'));
   }
   const { rows, spans, height } = layOut(d);
   const overview = 26, axis = 20, top = overview + axis + 6, bottom = 4;
@@ -249,7 +249,7 @@ function timeline(d, open) {
     button('Show the whole time', 'All', () => show(whole.from, whole.to)), legend(spans));
   whenResized(box, resize);
   return section('timeline', 'Time line', tools, box,
-    note('Click, then scroll to zoom; drag to move, or over the overview to choose a stretch. A click on a launch opens its kernel.'),
+    note('Click, then scroll to zoom. Drag to move; drag in the overview to choose a stretch. A click on a launch opens its kernel.'),
     note(d.sampled),
     d.spansLeft > 0 ? note(`${plural(d.spansLeft, 'older span is', 'older spans are')} left out.`) : null);
 }
@@ -271,6 +271,6 @@ function shorten(c, text, room) {
 function legend(spans) {
   const has = new Set(spans.map((s) => s.k));
   const item = (k, style, text) => has.has(k) ? el('span', {}, el('span.key.' + style, { 'aria-hidden': 'true' }), text) : null;
-  return el('span.legend', {}, item(SEGMENT, 'thinly', 'segment: planned, bound, handed over'), item(RUN, 'run', 'run'),
+  return el('span.legend', {}, item(SEGMENT, 'thinly', 'segment: planning, binding and submission'), item(RUN, 'run', 'run'),
     item(LAUNCH, 'launch', 'launch, in its kernel’s colour'), item(FAULT, 'fault', 'fault'));
 }

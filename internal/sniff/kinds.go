@@ -3,6 +3,7 @@ package sniff
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -90,12 +91,7 @@ func begins(magic ...string) func([]byte) bool { return at(0, magic...) }
 
 func at(pos int, magic ...string) func([]byte) bool {
 	return func(h []byte) bool {
-		for _, m := range magic {
-			if len(h) >= pos+len(m) && string(h[pos:pos+len(m)]) == m {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(magic, func(m string) bool { return len(h) >= pos+len(m) && string(h[pos:pos+len(m)]) == m })
 	}
 }
 
@@ -108,12 +104,7 @@ func zipWith(parts ...string) func([]byte) bool {
 		}
 		n := int(binary.LittleEndian.Uint16(h[26:]))
 		name := string(h[fixed:min(len(h), fixed+n)])
-		for _, p := range parts {
-			if strings.HasPrefix(name, p) || strings.HasSuffix(name, p) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(parts, func(p string) bool { return strings.HasPrefix(name, p) || strings.HasSuffix(name, p) })
 	}
 }
 
@@ -175,10 +166,5 @@ func isText(h []byte) bool {
 }
 
 func isPrintable(h []byte) bool {
-	for _, c := range h {
-		if c < ' ' || c > '~' {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(h, func(c byte) bool { return c < ' ' || c > '~' })
 }

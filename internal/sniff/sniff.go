@@ -1,7 +1,3 @@
-// Package sniff guesses the format of an unexpected file: readers of files add it to their errors,
-// with advice.
-//
-// Engine part: no compatibility promise; use package millrace.
 package sniff
 
 import (

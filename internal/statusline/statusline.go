@@ -1,7 +1,3 @@
-// Package statusline shows a program's progress: on a terminal in one line that changes, in a file
-// or a pipe by a new line now and then.
-//
-// Engine part: no compatibility promise; use package millrace.
 package statusline
 
 import (

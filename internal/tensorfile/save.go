@@ -1,7 +1,3 @@
-// Package tensorfile is the common part of the packages npy and safetensors: it writes a file such
-// that it appears complete or not at all, and reads no more into memory than there is.
-//
-// Engine part: no compatibility promise; use package millrace.
 package tensorfile
 
 import (
@@ -57,7 +53,7 @@ func Begin(path string) (*Pending, error) {
 	case err == nil && info.IsDir():
 		return nil, &fs.PathError{Op: "save", Path: path, Err: errors.New("is a directory")}
 	case err == nil && !info.Mode().IsRegular():
-		return nil, &fs.PathError{Op: "save", Path: path, Err: errors.New("is no regular file")}
+		return nil, &fs.PathError{Op: "save", Path: path, Err: errors.New("is not a regular file")}
 	case err == nil:
 		perm, keep = info.Mode().Perm(), true
 	}

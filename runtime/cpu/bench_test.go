@@ -7,6 +7,7 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
 )
 
 // geluKernels returns GELUs as fusion writes them: scalars are run-time values.
@@ -88,7 +89,7 @@ func BenchmarkGelu(b *testing.B) {
 	b.Run("memcpy", func(b *testing.B) {
 		b.SetBytes(8 * n)
 		for b.Loop() {
-			dst, src := bufs[0].(*buffer), bufs[1].(*buffer)
+			dst, src := bufs[0].(*memory.Buffer), bufs[1].(*memory.Buffer)
 			if err := d.transfer(dst, ir.Float32, 0, bytesOf(src), true); err != nil {
 				b.Fatal(err)
 			}

@@ -1,15 +1,15 @@
 package cpu
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/contract"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
 )
 
 const (
@@ -34,11 +34,11 @@ type solo struct {
 	local []runtime.Buffer
 	pitch []int64 // bytes from one row of local memory to the next
 	tile  []runtime.Launch
-	tails *buffer // an int64 for each row, then the number of hidden results
-	rows  int64   // of the largest tile
+	tails *memory.Buffer // an int64 for each row, then the number of hidden results
+	rows  int64          // of the largest tile
 	masks []maskTile
-	spans maskSpans // of masks in memory
-	sides [][]int64 // for each launch, its side y in the tile before
+	spans contract.Spans // of masks in memory
+	sides [][]int64      // for each launch, its side y in the tile before
 	spare []int64
 	ready []ready
 }
@@ -47,17 +47,12 @@ type solo struct {
 // Each goroutine runs all launches of a tile by itself, so the passed results stay in the cache of
 // one core.
 func (d *device) runChain(ls []runtime.Launch) error {
-	if err := d.enter(); err != nil {
+	if _, err := d.begin(); err != nil {
 		return err
 	}
-	defer d.life.RUnlock()
-	if err := fault.Hit(fault.Launch); err != nil {
-		return fmt.Errorf("cpu: %w", err)
-	}
-	d.crowd.enter()
-	defer d.crowd.leave()
-	w := d.wide.lend()
-	defer d.wide.giveBack(w)
+	defer d.end()
+	w := d.wide.Lend()
+	defer d.wide.GiveBack(w)
 	tiles, err := d.walkChain(w, ls)
 	// Count a launch once, however many tiles it ran in.
 	d.count.launches.Add(int64(ls[0].Chain.N) * (1 - tiles))
@@ -161,7 +156,7 @@ func (s *solo) keeps(i int, r *ready, whole *runtime.Launch) packedSide {
 	}
 	same := slices.Equal(side, s.sides[i])
 	s.sides[i], s.spare = side, s.sides[i]
-	return packedSide{number: i + 1, same: same}
+	return packedSide{s.exec.dots.Packed(i), same}
 }
 
 // outputsOf lists the operands that a launch writes.
@@ -180,7 +175,7 @@ func outputsOf(l *runtime.Launch) []int {
 func (d *device) lendSolos(w *crew, n int, ls []runtime.Launch, rows int64, masks []*hiding) (lent []*solo, err error) {
 	c := ls[0].Chain
 	for len(w.solos) < n {
-		w.solos = append(w.solos, &solo{exec: d.newExecutor(1), spans: maskSpans{}})
+		w.solos = append(w.solos, &solo{exec: d.newExecutor(1), spans: contract.Spans{}})
 	}
 	lent = w.solos[:n]
 	defer func() {
@@ -194,17 +189,17 @@ func (d *device) lendSolos(w *crew, n int, ls []runtime.Launch, rows int64, mask
 			if bytes%chainPage == 0 && plainRows(ls, i+1) {
 				bytes += chainPad
 			}
-			b, err := d.mem.alloc(bytes * rows)
+			b, err := d.mem.Alloc(bytes * rows)
 			if err != nil {
 				return nil, err
 			}
 			s.local, s.pitch = append(s.local, b), append(s.pitch, bytes)
 		}
-		b, err := d.mem.alloc((rows + 1) * 8)
+		b, err := d.mem.Alloc((rows + 1) * 8)
 		if err != nil {
 			return nil, err
 		}
-		s.tails, s.rows = b.(*buffer), rows
+		s.tails, s.rows = b.(*memory.Buffer), rows
 		*s.hidden() = 0
 		s.masks = make([]maskTile, c.N)
 		for i := range c.N - 1 {
@@ -215,18 +210,18 @@ func (d *device) lendSolos(w *crew, n int, ls []runtime.Launch, rows int64, mask
 			if bytes == 0 {
 				continue
 			}
-			b, err := d.mem.alloc(bytes * rows)
+			b, err := d.mem.Alloc(bytes * rows)
 			if err != nil {
 				return nil, err
 			}
-			s.masks[i].buf = b.(*buffer)
+			s.masks[i].buf = b.(*memory.Buffer)
 		}
 	}
 	return lent, nil
 }
 
 // hidden points to the counter of results that were skipped because they are hidden.
-func (s *solo) hidden() *int64 { return &unsafe.Slice((*int64)(s.tails.p), s.rows+1)[s.rows] }
+func (s *solo) hidden() *int64 { return &unsafe.Slice((*int64)(s.tails.P), s.rows+1)[s.rows] }
 
 // plainRows reports that every launch walks a local memory as a matrix. The rows of such a memory
 // may have gaps between them.
@@ -260,20 +255,20 @@ func plainRows(ls []runtime.Launch, local int) bool {
 func (d *device) takeBack(lent []*solo) {
 	for _, s := range lent {
 		for _, b := range s.local {
-			d.mem.give(b.(*buffer))
+			d.mem.Free(b.(*memory.Buffer))
 		}
 		if s.tails != nil {
-			d.mem.give(s.tails)
+			d.mem.Free(s.tails)
 			s.tails = nil
 		}
 		for _, m := range s.masks {
 			if m.buf != nil {
-				d.mem.give(m.buf)
+				d.mem.Free(m.buf)
 			}
 		}
 		s.masks = nil
 		clear(s.spans)
-		s.exec.endChain()
+		s.exec.dots.Unpack()
 		s.local, s.pitch, s.tile, s.sides, s.ready = nil, nil, nil, nil, nil
 	}
 }

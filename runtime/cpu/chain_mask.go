@@ -7,6 +7,8 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/contract"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
 )
 
 // A contraction in a chain may produce results that are never used: scores to which the next
@@ -14,18 +16,11 @@ import (
 // zeros take their place. Where the mask is added, this is valid only for small finite scores, so
 // the contraction then checks the size of its operands.
 
-// seenMask is the part of a mask, in memory, that belongs to the results of a contraction. at is
-// nil if there is none.
+// seenMask is the part of a mask that belongs to the results of a contraction.
 type seenMask struct {
-	at     unsafe.Pointer
-	rows   int64
-	row    int64 // elements from one row to the next
-	kind   maskKind
-	small  bool
-	plain  bool           // the mask is the operand itself of the next launch
-	tails  unsafe.Pointer // an int64 for each row, see rowTails
-	hidden unsafe.Pointer // the counter, an int64, of skipped results
-	spans  maskSpans
+	contract.Mask
+	rows  int64
+	plain bool // the mask is the operand itself of the next launch
 }
 
 // masksOf finds the mask that hides results, for each launch of a chain; nil where there is none.
@@ -110,20 +105,21 @@ func (s *solo) seen(h *hiding, i int, r *ready, whole *runtime.Launch, lead int)
 	case v.stride(out, v.lead) != s.pitch[whole.Args[slot].Local-1]/size:
 		return m, nil // its rows are not the rows of the next launch
 	}
-	m = seenMask{rows: r.dot.m, kind: h.kind, small: h.small, tails: s.tails.p, hidden: unsafe.Pointer(s.hidden())}
+	m.Mask = contract.Mask{Kind: h.kind, Small: h.small, Tails: s.tails.P, Hidden: unsafe.Pointer(s.hidden())}
+	m.rows = r.dot.m
 	if h.inPlace(l, col) {
 		mask := &l.Args[h.mask]
 		elem := int64(l.Prog.(*program).kernel.Operands[h.mask].DT.Size())
-		m.at, m.row, m.plain = unsafe.Add(mask.Buf.(*buffer).p, mask.Offset*elem), mask.Stride[row], true
-		m.spans = s.spans
+		m.At, m.Row, m.plain = unsafe.Add(mask.Buf.(*memory.Buffer).P, mask.Offset*elem), mask.Stride[row], true
+		m.Spans = s.spans
 	} else {
-		m.kind, m.row = maskTrue, r.dot.n
-		if m.at, err = s.compute(r.p.dev, &s.masks[i], h, l, row, col); m.at == nil {
+		m.Kind, m.Row = contract.ByTrue, r.dot.n
+		if m.At, err = s.compute(r.p.dev, &s.masks[i], h, l, row, col); m.At == nil {
 			return seenMask{}, err
 		}
 	}
 	for i := range m.rows {
-		unsafe.Slice((*int64)(m.tails), m.rows)[i] = r.dot.n // nothing is skipped until the contraction lowers this
+		unsafe.Slice((*int64)(m.Tails), m.rows)[i] = r.dot.n // nothing is skipped until the contraction lowers this
 	}
 	return m, nil
 }
@@ -139,12 +135,13 @@ type rowTails struct {
 // tailsOf sets r.tails from the mask of the contraction before r, where r can use it.
 func (r *ready) tailsOf(h *hiding, seen seenMask) {
 	if seen.plain && r.dot == nil && r.mode == modeRows && !r.split && r.outputs == seen.rows && r.l.Rank == r.l.Kept+1 {
-		r.tails = rowTails{seen.tails, h.operand, h.mask}
+		r.tails = rowTails{seen.Tails, h.operand, h.mask}
 	}
 }
 
 // even reports that a phase computes the same value at all points of a row's tail, and folds it by
-// sum, max or min of floats: folding the same value again may then change nothing, see foldsAgain.
+// sum, max or min of floats. Folding the same value again may then change nothing: see even.go in
+// internal/rows.
 func (r *ready) even(ph *codegen.Phase) bool {
 	if r.tails.at == nil || ph.Level != codegen.Point {
 		return false

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
 )
 
 // hides caches the mask that hides an operand of a program: a chain needs it at every run.
@@ -50,7 +51,7 @@ func (m *maskProgram) of(d *device, k *codegen.Kernel) (*program, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.prog == nil {
-		p, err := newProgram(d, k, k.Key(), m.text)
+		p, err := newProgram(d, k, m.text)
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +104,7 @@ func (d *device) maskBytes(ls []runtime.Launch, i int, h *hiding) (int64, error)
 	for _, n := range ls[i].Dims[ls[i].Kept:ls[i].Rank] {
 		depth *= n
 	}
-	if maskWork*int64(p.sched.tier0[0].work) > depth {
+	if maskWork*int64(p.sched.tier0[0].Work()) > depth {
 		return 0, nil
 	}
 	return l.Dims[col], nil
@@ -112,7 +113,7 @@ func (d *device) maskBytes(ls []runtime.Launch, i int, h *hiding) (int64, error)
 // maskTile is the memory into which a mask is computed tile by tile, one byte per point. buf is
 // nil if no mask is computed.
 type maskTile struct {
-	buf         *buffer
+	buf         *memory.Buffer
 	launch      runtime.Launch
 	from, spare []int64 // sizes and operand offsets in the previous tile
 }
@@ -136,7 +137,7 @@ func (s *solo) compute(d *device, t *maskTile, h *hiding, l *runtime.Launch, row
 	same := slices.Equal(from, t.from)
 	t.from, t.spare = from, t.from
 	if same {
-		return t.buf.p, nil
+		return t.buf.P, nil
 	}
 	r, err := d.order(&t.launch, 1)
 	if err != nil {
@@ -144,5 +145,5 @@ func (s *solo) compute(d *device, t *maskTile, h *hiding, l *runtime.Launch, row
 	}
 	d.settled(&r) // try to use machine code: the interpreter takes longer than the contraction
 	s.ready = append(s.ready, r)
-	return t.buf.p, nil
+	return t.buf.P, nil
 }

@@ -4,31 +4,27 @@ package cpu
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 	"sort"
-	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/ccode"
 )
 
 // needCompiler returns the C compiler for kernels. If there is none it skips the test, or fails it
 // if MILLRACE_REQUIRE names the CPU device.
 func needCompiler(t testing.TB) string {
 	t.Helper()
-	cc := findCompiler()
+	cc := ccode.Find()
 	if cc == "" {
 		missing(t, "no C compiler here")
 	}
@@ -109,7 +105,7 @@ func TestFaultyCompiler(t *testing.T) {
 			d, reported := faulty(t, runtime.Config{Compile: runtime.CompileWait, Threads: 2})
 			k := scaled(t)
 			hold(t, d, k)
-			h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
+			h := kernels.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kernels.Dense)
 			compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))
 			compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))
 			s := d.Stats()
@@ -123,24 +119,25 @@ func TestFaultyCompiler(t *testing.T) {
 	}
 }
 
-// patience shortens compilePatience for a test.
+// patience shortens the time that compilers get, for a test.
 func patience(t *testing.T, d time.Duration) {
-	old := compilePatience
-	compilePatience = d
-	t.Cleanup(func() { compilePatience = old })
+	old := compileLimits
+	compileLimits.Patience = d
+	t.Cleanup(func() { compileLimits = old })
 }
 
 // TestHangingCompiler checks that a compiler that hangs, at whichever attempt, is started once and
-// then given up for all kernels. The runs that wait for it wait no longer than compilePatience in
+// then given up for all kernels. The runs that wait for it wait no longer than its patience in
 // total.
 func TestHangingCompiler(t *testing.T) {
 	cc := needCompiler(t)
 	known := func(t *testing.T, cache *mapCache) { // caches its flags, from a process in which it worked
-		tools, err := newToolchain(t.Context(), cache)
-		if err != nil {
+		k := kernelOf(t, 7)
+		d := openTest(t, byC(runtime.Config{Compile: runtime.CompileWait, Threads: 1, Cache: cache}))
+		onDevice(t, d, k, kernels.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kernels.Dense))
+		if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}
-		tools.remove()
 	}
 	for name, prepare := range map[string]func(t *testing.T, cache *mapCache){
 		"at its flags": func(*testing.T, *mapCache) {},
@@ -159,7 +156,7 @@ func TestHangingCompiler(t *testing.T) {
 			begin := time.Now()
 			d, reported := faulty(t, runtime.Config{Compile: runtime.CompileWait, Threads: 1, Cache: cache})
 			for _, k := range arithmetic(t, "mul", "add", "sub", "div") {
-				h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
+				h := kernels.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kernels.Dense)
 				compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))
 			}
 			if text, err := os.ReadFile(runs); err != nil || len(text) != 1 {
@@ -176,34 +173,6 @@ func TestHangingCompiler(t *testing.T) {
 	}
 }
 
-// TestCompileLog checks that both ends of a compiler's output are kept, whatever its pieces.
-func TestCompileLog(t *testing.T) {
-	text := make([]byte, 10*logPart)
-	for i := range text {
-		text[i] = 'a' + byte(i%26)
-	}
-	for _, n := range []int{0, 1, logPart, logPart + 1, 2 * logPart, 2*logPart + 1, 3*logPart - 7, len(text)} {
-		for _, piece := range []int{1, 7, logPart - 1, logPart, 5 * logPart, len(text)} {
-			var l logEnds
-			for at := 0; at < n; at += piece {
-				if done, err := l.Write(text[at:min(at+piece, n)]); err != nil || done != min(at+piece, n)-at {
-					t.Fatal(done, err)
-				}
-			}
-			want := string(text[:n])
-			if over := n - 2*logPart; over > 0 {
-				want = fmt.Sprintf("%s\n... %d bytes left out ...\n%s", text[:logPart], over, text[n-logPart:n])
-			}
-			if l.String() != want {
-				t.Errorf("%d bytes in pieces of %d: %d bytes are kept, not the ends", n, piece, len(l.String()))
-			}
-			if room := cap(l.head) + cap(l.tail); room > 4*logPart {
-				t.Errorf("%d bytes in pieces of %d: kept in %d", n, piece, room)
-			}
-		}
-	}
-}
-
 // TestBackground checks that no launch waits for the compiler, that its code is swapped in, and
 // that small work never starts a compiler.
 func TestBackground(t *testing.T) {
@@ -211,8 +180,8 @@ func TestBackground(t *testing.T) {
 	d := openTest(t, byC(runtime.Config{Threads: 2}))
 	k := scaled(t)
 	hold(t, d, k)
-	small := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
-	large := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense)
+	small := kernels.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kernels.Dense)
+	large := kernels.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kernels.Dense)
 	onDevice(t, d, k, small)
 	if err := d.Wait(true); err != nil {
 		t.Fatal(err)
@@ -261,7 +230,7 @@ func TestForget(t *testing.T) {
 	fakeCompiler(t, `while [ ! -e `+gate+` ]; do sleep 0.01; done; exec `+cc+` "$@"`)
 	d := openTest(t, byC(runtime.Config{Threads: 1}))
 	var programs []runtime.Program
-	var hs []*kerneltest.Launch
+	var hs []*kernels.Launch
 	var ks []*codegen.Kernel
 	for _, op := range []string{"mul", "add", "sub"} {
 		k, err := codegen.Parse("in 0 : float32\nout 1 : float32\nscalar 0 : float32\n%0 = load 0 : float32\n%1 = scalar 0 : float32\n%2 = " + op + " %0 %1 : float32\nstore 1 %2\n")
@@ -272,7 +241,7 @@ func TestForget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense)
+		h := kernels.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kernels.Dense)
 		onDevice(t, d, k, h) // hot at once: the first kernel is being compiled, or its compiler is being tried
 		programs, hs, ks = append(programs, p), append(hs, h), append(ks, k)
 	}
@@ -295,120 +264,16 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestForgetAwaited forgets a program while a launch waits for its code behind another compile:
-// the launch gets the code.
-func TestForgetAwaited(t *testing.T) {
-	cc := needCompiler(t)
-	gate := filepath.Join(t.TempDir(), "gate")
-	fakeCompiler(t, `while [ ! -e `+gate+` ]; do sleep 0.01; done; exec `+cc+` "$@"`)
-	d := openTest(t, byC(runtime.Config{Threads: 1}))
-	first := scaled(t)
-	hold(t, d, first)
-	onDevice(t, d, first, kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), first, []int64{600000}, 1, kerneltest.Dense)) // occupies the compiler
-	k := kernelOf(t, 7)
-	p, err := d.Build(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ran := make(chan struct{})
-	go func() {
-		defer close(ran)
-		provisional(t, d, k, 16<<20, false)
-	}()
-	for waiting := 0; waiting == 0; goruntime.Gosched() {
-		select {
-		case <-ran:
-			t.Fatal("the launch did not wait for its code")
-		default:
-		}
-		d.comp.mu.Lock()
-		waiting = d.comp.waiting
-		d.comp.mu.Unlock()
-	}
-	d.Forget(p)
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	<-ran
-	if s := d.Stats(); s.Dropped != 0 || s.CompileFails != 0 {
-		t.Errorf("%d compiles dropped, %d failed", s.Dropped, s.CompileFails)
-	}
-}
-
-// TestNice checks that compilers run at low priority if no launch waits for them, and at normal
-// priority if one does.
-func TestNice(t *testing.T) {
-	needCompiler(t)
-	own, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for mode, want := range map[runtime.CompileMode]bool{runtime.CompileC: true, runtime.CompileWait: false} {
-		said := filepath.Join(t.TempDir(), "nice")
-		fakeCompiler(t, `sleep 0.1; nice >>`+said+`; exec cc "$@"`)
-		d := openTest(t, byC(runtime.Config{Threads: 1, Compile: mode}))
-		k := scaled(t)
-		onDevice(t, d, k, kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense))
-		if err := d.Wait(true); err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile(said)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if goruntime.GOOS == "linux" && 20-own >= niceness {
-			t.Skip("whoever runs this test gives way himself")
-		}
-		runs := strings.Fields(string(text))
-		last, err := strconv.Atoi(runs[len(runs)-1]) // the first run only identifies the compiler
-		if err != nil {
-			t.Fatal(err)
-		}
-		if goruntime.GOOS == "linux" {
-			own = 20 - own // the value that the system call returns
-		}
-		if nice := last > own && last >= niceness; nice != want {
-			t.Errorf("mode %v: niceness %d, ours is %d", mode, last, own)
-		}
-		if goruntime.GOOS == "linux" {
-			own = 20 - own
-		}
-	}
-}
-
-// TestOneCompiler checks that compilers run one after another, however many kernels are hot.
-func TestOneCompiler(t *testing.T) {
-	cc := needCompiler(t)
-	dir := t.TempDir()
-	fakeCompiler(t, `mkdir `+dir+`/busy || touch `+dir+`/two; sleep 0.05; `+cc+` "$@"; rc=$?; rmdir `+dir+`/busy; touch `+dir+`/ran; exit $rc`)
-	d := openTest(t, byC(runtime.Config{Threads: 2}))
-	for _, k := range arithmetic(t, "mul", "add", "sub", "div") {
-		onDevice(t, d, k, kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense))
-	}
-	if err := d.Wait(true); err != nil {
-		t.Fatal(err)
-	}
-	if n := d.Stats().Compiles; n != 4 {
-		t.Errorf("%d compiles", n)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "ran")); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "two")); err == nil {
-		t.Error("two compilers ran at a time")
-	}
-}
-
 // TestCloseEndsCompiler checks that Close kills a compiler, drops the queue, and leaves no
 // directory behind.
 func TestCloseEndsCompiler(t *testing.T) {
 	fakeCompiler(t, "sleep 100")
 	t.Setenv("TMPDIR", t.TempDir())
 	d := openTest(t, byC(runtime.Config{Threads: 2}))
-	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), scaled(t), []int64{600000}, 1, kerneltest.Dense)
+	h := kernels.NewLaunch(rand.New(rand.NewPCG(5, 5)), scaled(t), []int64{600000}, 1, kernels.Dense)
 	onDevice(t, d, scaled(t), h)
 	for range 1000 {
-		if dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), workPattern)); len(dirs) > 0 {
+		if dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), "millrace-cc-*")); len(dirs) > 0 {
 			break
 		}
 		time.Sleep(time.Millisecond)
@@ -420,7 +285,7 @@ func TestCloseEndsCompiler(t *testing.T) {
 	if spent := time.Since(begin); spent > 20*time.Second {
 		t.Errorf("Close took %v", spent)
 	}
-	if dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), workPattern)); len(dirs) > 0 {
+	if dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), "millrace-cc-*")); len(dirs) > 0 {
 		t.Errorf("left behind: %v", dirs)
 	}
 	if _, err := d.Build(scaled(t)); !errors.Is(err, runtime.ErrClosed) {
@@ -431,99 +296,12 @@ func TestCloseEndsCompiler(t *testing.T) {
 	}
 }
 
-// TestSweep checks that directories of dead owners are removed and others stay.
-func TestSweep(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	live, err := newWorkDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer live.remove()
-	dead, err := newWorkDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.lock.Close() // as when its process ends
-	young, old := filepath.Join(os.TempDir(), newPrefix+"1"), filepath.Join(os.TempDir(), newPrefix+"2")
-	for _, dir := range []string{young, old} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if ago := time.Now().Add(-2 * abandoned); os.Chtimes(old, ago, ago) != nil {
-		t.Fatal("no time of a directory can be set")
-	}
-	sweep(os.TempDir())
-	if _, err := os.Stat(old); !os.IsNotExist(err) {
-		t.Errorf("a directory whose owner died before it was locked: %v", err)
-	}
-	if _, err := os.Stat(young); err != nil {
-		t.Errorf("a directory that is being made: %v", err)
-	}
-	if _, err := os.Stat(dead.path); !os.IsNotExist(err) {
-		t.Errorf("a dead owner's directory: %v", err)
-	}
-	if _, err := os.Stat(live.path); err != nil {
-		t.Errorf("a live owner's directory: %v", err)
-	}
-	if info, err := os.Stat(live.path); err == nil && info.Mode().Perm() != 0o700 {
-		t.Errorf("mode %v", info.Mode())
-	}
-}
-
-// TestSweepAtOnce starts many processes' sweeps at once: none may remove a directory that another
-// has just made and not locked yet.
-func TestSweepAtOnce(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 100 {
-				d, err := newWorkDir()
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if _, err := os.Stat(filepath.Join(d.path, lockName)); err != nil {
-					t.Error("a new directory:", err)
-				}
-				d.remove()
-			}
-		})
-	}
-	all.Wait()
-}
-
-// TestLoadRefuses checks that load refuses an object without the kernel, or one that fails the
-// probe.
-func TestLoadRefuses(t *testing.T) {
-	needCompiler(t)
-	tools, err := newToolchain(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tools.remove()
-	for source, want := range map[string]error{
-		"int mr_probe(void) { return 1; } void mr_kernel(void) {}": errProbe,
-		"int mr_probe(void) { return 0; }":                         nil,
-		"void mr_kernel(void) {}":                                  nil,
-	} {
-		path, err := tools.compile(t.Context(), source)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err = load(path, kernelSymbol); err == nil || want != nil && !errors.Is(err, want) {
-			t.Errorf("%s: %v", source, err)
-		}
-	}
-}
-
 func TestTierNever(t *testing.T) {
 	fakeCompiler(t, "touch "+filepath.Join(t.TempDir(), "ran")+"; exit 1")
 	for _, c := range []runtime.Config{{Tier: -1}, {Compile: runtime.CompileOff}, {Compile: runtime.CompileNative}} {
 		d := openTest(t, c)
 		k := scaled(t)
-		onDevice(t, d, k, kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense))
+		onDevice(t, d, k, kernels.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kernels.Dense))
 		if err := d.Wait(true); err != nil {
 			t.Fatal(err)
 		}

@@ -99,7 +99,7 @@ func (r *ready) still(part, dim int) bool {
 func (r *ready) orderDot() error {
 	l := r.l
 	if l.Rank > runtime.MaxRank-2 {
-		return fmt.Errorf("a contraction over %d dims, %d are possible", l.Rank, runtime.MaxRank-2)
+		return fmt.Errorf("a contraction has %d dims, at most %d are possible", l.Rank, runtime.MaxRank-2)
 	}
 	o := dotOrders.Get().(*dotOrder)
 	r.mode, r.dot = modeDot, o
@@ -364,4 +364,4 @@ func (r *ready) dotKey() classKey {
 }
 
 // phaseWork returns the cost of evaluating a point of a phase, in multiplications of the engine.
-func (r *ready) phaseWork(part int) int64 { return 8 * int64(r.sched.tier0[part].work) }
+func (r *ready) phaseWork(part int) int64 { return 8 * int64(r.sched.tier0[part].Work()) }

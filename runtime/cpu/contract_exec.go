@@ -5,52 +5,39 @@ import (
 
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/contract"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/operands"
 )
 
-// dotRun executes a launch with a contraction in Go. Runs are reused, with their lists, so that a
-// launch allocates nothing.
+// dotRun executes a launch with a contraction. Runs are reused, with their lists, so that a launch
+// allocates nothing.
 type dotRun struct {
 	e       *executor
-	c       contraction
+	c       contract.Contraction
 	x, y, z dotWalk
 	batch   [3][runtime.MaxRank]int64 // strides of the batch: of x, of y, of the results
 	dims    [runtime.MaxRank]int64
 }
 
-// dotWalk provides a side that is evaluated or copied from memory, or handles the results. Rows
-// whose elements are not neighbours go through a buffer, many rows in one evaluation.
+// dotWalk provides a side that is evaluated, or handles the results. Rows whose elements are not
+// neighbours go through a buffer, many rows in one evaluation. If nothing is evaluated, mem tells
+// where the elements are.
 type dotWalk struct {
 	e    *executor
 	r    *ready
 	v    *dotView
-	args args   // over the view's domain
-	mem  walked // used if nothing is evaluated and memory is only copied
-	c    *contraction
+	args args // over the view's domain
+	mem  contract.Walk
 
-	alongK, alongI   func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) // method values, bound once
-	drained          func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64)
-	walkedK, walkedI func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64)
-	walkedPanels     func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, width, panel int64)
-	unwalked         func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64)
+	alongK, alongI func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) // method values, bound once
+	drained        func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64)
 }
 
 func newDotRun(e *executor) *dotRun {
 	d := &dotRun{e: e}
 	for _, w := range []*dotWalk{&d.x, &d.y, &d.z} {
-		w.e, w.c = e, &d.c
-		w.alongK, w.drained = w.values, w.drain
-		w.walkedK = func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) {
-			w.mem.load(w.c, w.code(), &walkOver{batch, i0, i1, p0, p1, dst, ld, p1 - p0, 0})
-		}
-		w.walkedI = func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) {
-			w.mem.load(w.c, w.code(), &walkOver{batch, p0, p1, i0, i1, dst, ld, i1 - i0, 0})
-		}
-		w.walkedPanels = func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, width, panel int64) {
-			w.mem.panels(w.c, w.code(), &walkOver{batch, p0, p1, i0, i1, dst, width, width, panel})
-		}
-		w.unwalked = func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64) {
-			w.mem.store(w.c, w.code(), &walkOver{batch, row0, row0 + rows, col0, col0 + cols, tile, ld, cols, 0})
-		}
+		w.e, w.alongK, w.drained = e, w.values, w.drain
 		w.alongI = func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) {
 			w.values(batch, p0, p1, i0, i1, dst, ld)
 		}
@@ -58,82 +45,102 @@ func newDotRun(e *executor) *dotRun {
 	return d
 }
 
-// code returns the functions that copy pieces of walks; nil: Go copies.
-func (w *dotWalk) code() *dotCode { return w.e.dots.code[w.c.dt] }
-
 // dot runs a launch with a contraction.
 func (e *executor) dot(r *ready) {
-	d := e.dots.runs.take()
+	d := e.dotRuns.Take()
 	if d == nil {
 		d = newDotRun(e)
 	}
 	d.run(r)
 	d.forget()
-	e.dots.runs.put(d)
+	e.dotRuns.Put(d)
 }
 
 // forget drops the pointers that would keep memory alive.
 func (d *dotRun) forget() {
 	for _, w := range []*dotWalk{&d.x, &d.y, &d.z} {
-		clear(w.args.ops)
-		w.r, w.v, w.args, w.mem = nil, nil, args{ops: w.args.ops[:0]}, walked{}
+		clear(w.args.Ops)
+		w.r, w.v, w.args, w.mem = nil, nil, args{Args: operands.Args{Ops: w.args.Ops[:0]}}, contract.Walk{}
 	}
-	d.c = contraction{}
+	d.c = contract.Contraction{}
 }
 
 func (d *dotRun) run(r *ready) {
 	plan, o, c := r.plan(), r.dot, &d.c
-	dt := plan.Temps[0].DT
-	size := int64(dt.Size())
 	chosen := choice(r.l.Choice)
-	*c = contraction{m: o.m, n: o.n, k: o.depth, dt: dt, threads: int(r.threads), soft: r.p.kernel.Denormals == ir.FlushDenormals, wide: chosen.wide(), high: chosen.high(), tape: r.tape, dims: d.dims[:len(o.batch)]}
+	*c = contract.Contraction{M: o.m, N: o.n, K: o.depth, DT: plan.Temps[0].DT, Threads: int(r.threads), Soft: r.p.kernel.Denormals == ir.FlushDenormals, Wide: chosen.wide(), High: chosen.high(), Dims: d.dims[:len(o.batch)], Keep: r.packed.side, Same: r.packed.same, Mask: r.mask.Mask}
+	if r.tape != nil {
+		c.Tape = r.tape.Tape
+	}
 	for i, dim := range o.batch {
-		c.dims[i] = r.l.Dims[dim]
+		c.Dims[i] = r.l.Dims[dim]
 	}
-	for i, s := range []*side{&c.x, &c.y} {
-		v, w := &o.views[i], []*dotWalk{&d.x, &d.y}[i]
-		slot := r.walked(v, plan)
-		if slot >= 0 && !v.flat {
-			w.mem = d.walkedOf(i, r, v, slot)
-			if s.kind, s.fill, s.panels = sideFillI, w.walkedI, w.walkedPanels; v.alongK {
-				s.kind, s.fill, s.panels = sideFillK, w.walkedK, nil
-			}
-			continue
+	d.side(0, r, &c.X, &d.x)
+	d.side(1, r, &c.Y, &d.y)
+	d.results(r)
+	d.e.dots.Run(c)
+}
+
+// side sets s to side i: an operand, or a phase that w evaluates.
+func (d *dotRun) side(i int, r *ready, s *contract.Side, w *dotWalk) {
+	v := &r.dot.views[i]
+	kind := contract.AlongI
+	if v.alongK {
+		kind = contract.AlongK
+	}
+	switch slot := r.walked(v, r.plan()); {
+	case slot < 0:
+		w.begin(r, v)
+		d.c.Work += r.phaseWork(v.part)
+		if s.Kind, s.Fill = kind, w.alongI; v.alongK {
+			s.Fill = w.alongK
 		}
-		if slot < 0 {
-			w.begin(r, v)
-			c.work += r.phaseWork(v.part)
-			if s.kind, s.fill = sideFillI, w.alongI; v.alongK {
-				s.kind, s.fill = sideFillK, w.alongK
-			}
-			continue
-		}
+	case !v.flat:
+		d.walkOver(&w.mem, i, r, slot)
+		s.Kind, s.Walk = kind, &w.mem
+	default:
 		a := &r.l.Args[slot]
-		s.kind, s.stride, s.kstride = sideMem, v.stride(a, v.lead+1), v.stride(a, v.lead)
-		if v.alongK {
-			s.stride, s.kstride = s.kstride, s.stride
+		s.Base, s.Batch, s.Operand = elementOf(a, int64(d.c.DT.Size())), d.strides(i, r, a), slot
+		if s.Stride, s.KStride = v.stride(a, v.lead+1), v.stride(a, v.lead); v.alongK {
+			s.Stride, s.KStride = s.KStride, s.Stride
 		}
-		s.base, s.batch, s.operand = elementOf(a, size), d.strides(i, r, a), slot
 	}
-	c.stays, c.same = d.e.dots.at(r.packed), r.packed.same
-	c.mask, c.maskRow, c.maskKind, c.maskSmall = r.mask.at, r.mask.row, r.mask.kind, r.mask.small
-	c.tails, c.hidden, c.spans = r.mask.tails, r.mask.hidden, r.mask.spans
+}
+
+// results sets where results go: to an operand, or through the last phase.
+func (d *dotRun) results(r *ready) {
+	v, out, plan := &r.dot.views[2], &d.c.Out, r.plan()
 	if slot := r.sink(plan); slot >= 0 {
-		a, v := &r.l.Args[slot], &o.views[2]
-		c.out, c.outRow, c.outBatch, c.to = elementOf(a, size), v.stride(a, v.lead), d.strides(2, r, a), slot
+		a := &r.l.Args[slot]
+		*out = contract.Results{Base: elementOf(a, int64(d.c.DT.Size())), Row: v.stride(a, v.lead), Batch: d.strides(2, r, a), Operand: slot}
 	} else if slot := r.walkedSink(plan); slot >= 0 {
-		d.z.mem = d.walkedOf(2, r, &o.views[2], slot)
-		c.drain = d.z.unwalked
+		d.walkOver(&d.z.mem, 2, r, slot)
+		out.Walk = &d.z.mem
 	} else {
-		d.z.begin(r, &o.views[2])
-		c.work += r.phaseWork(partEnd)
-		c.drain = d.z.drained
+		d.z.begin(r, v)
+		d.c.Work += r.phaseWork(partEnd)
+		out.Drain = d.z.drained
 	}
-	d.e.contract(c)
+}
+
+// walkOver sets w to an operand as the dims of view i walk over it.
+func (d *dotRun) walkOver(w *contract.Walk, i int, r *ready, slot int) {
+	v, a := &r.dot.views[i], &r.l.Args[slot]
+	w.Base, w.Batch, w.Operand = elementOf(a, int64(d.c.DT.Size())), d.strides(i, r, a), slot
+	v.dimsOf(&w.Outer, a, v.lead, v.innerAt)
+	v.dimsOf(&w.Inner, a, v.innerAt, v.rank)
+}
+
+// dimsOf sets g to dims [from, end) of a view, with an operand's strides.
+func (v *dotView) dimsOf(g *contract.Dims, a *runtime.Access, from, end int) {
+	g.Rank = end - from
+	for d := range g.Rank {
+		g.Size[d], g.Stride[d] = v.size[from+d], v.stride(a, from+d)
+	}
 }
 
 func elementOf(a *runtime.Access, size int64) unsafe.Pointer {
-	return unsafe.Add(a.Buf.(*buffer).p, a.Offset*size)
+	return unsafe.Add(a.Buf.(*memory.Buffer).P, a.Offset*size)
 }
 
 func (d *dotRun) strides(i int, r *ready, a *runtime.Access) []int64 {
@@ -147,21 +154,21 @@ func (d *dotRun) strides(i int, r *ready, a *runtime.Access) []int64 {
 // begin sets w up for a view of a launch.
 func (w *dotWalk) begin(r *ready, v *dotView) {
 	w.r, w.v = r, v
-	ops := w.args.ops[:0]
+	ops := w.args.Ops[:0]
 	w.args = argsInto(r, ops)
 	all := len(r.l.Args)
-	w.args.ops = append(w.args.ops, operand{})
-	w.args.rank = v.rank
-	copy(w.args.dims[:], v.size[:v.rank])
-	for i := range w.args.ops[:all] {
-		o := &w.args.ops[i]
-		o.guard = r.viewGuard(v, i)
+	w.args.Ops = append(w.args.Ops, operand{})
+	w.args.Rank = v.rank
+	copy(w.args.Dims[:], v.size[:v.rank])
+	for i := range w.args.Ops[:all] {
+		o := &w.args.Ops[i]
+		o.Guard = r.viewGuard(v, i)
 		for d := range v.rank {
-			o.stride[d] = v.stride(&r.l.Args[i], d)
+			o.Stride[d] = v.stride(&r.l.Args[i], d)
 		}
 	}
 	for d := range v.rank {
-		w.args.ops[all].stride[d] = v.tempStride(d)
+		w.args.Ops[all].Stride[d] = v.tempStride(d)
 	}
 }
 
@@ -169,19 +176,19 @@ func (w *dotWalk) begin(r *ready, v *dotView) {
 // operands are stored in the workspace.
 func (w *dotWalk) place(ws *workspace, batch, o, outer, i, inner int64) args {
 	a, v := w.args, w.v
-	ws.ops = append(ws.ops[:0], w.args.ops...)
-	a.ops, a.rank = ws.ops, 2
-	a.dims[0], a.dims[1] = outer, inner
-	for k := range a.ops {
-		op := &a.ops[k]
-		s := op.stride
-		op.offset += o*s[v.lead] + i*s[v.lead+1]
+	ws.ops = append(ws.ops[:0], w.args.Ops...)
+	a.Ops, a.Rank = ws.ops, 2
+	a.Dims[0], a.Dims[1] = outer, inner
+	for k := range a.Ops {
+		op := &a.Ops[k]
+		s := op.Stride
+		op.Offset += o*s[v.lead] + i*s[v.lead+1]
 		for d, rest := v.lead-1, batch; d >= 0; d-- {
-			op.offset += rest % v.size[d] * s[d]
+			op.Offset += rest % v.size[d] * s[d]
 			rest /= v.size[d]
 		}
-		op.stride[0], op.stride[1] = s[v.lead], s[v.lead+1]
-		op.guard = 0
+		op.Stride[0], op.Stride[1] = s[v.lead], s[v.lead+1]
+		op.Guard = 0
 	}
 	return a
 }
@@ -206,7 +213,7 @@ func (w *dotWalk) values(batch, o0, o1, i0, i1 int64, dst unsafe.Pointer, ld int
 		dst, first = unsafe.Add(dst, ld*size), first+next
 	}
 	ws.forget()
-	w.e.free.put(ws)
+	w.e.free.Put(ws)
 }
 
 // drain evaluates the last phase over a tile, which is one of its operands.
@@ -215,25 +222,25 @@ func (w *dotWalk) drain(batch, row0, rows, col0, cols int64, tile unsafe.Pointer
 	ws := w.e.workspaceFor(w.r)
 	if w.v.flat {
 		a := w.place(ws, batch, row0, rows, col0, cols)
-		t := &a.ops[len(a.ops)-1]
-		t.base, t.offset = tile, 0
-		t.stride[0], t.stride[1] = ld, 1
+		t := &a.Ops[len(a.Ops)-1]
+		t.Base, t.Offset = tile, 0
+		t.Stride[0], t.Stride[1] = ld, 1
 		code.eval(ws.take(&a), 0, rows*cols)
 		ws.forget()
-		w.e.free.put(ws)
+		w.e.free.Put(ws)
 		return
 	}
 	a := w.args
-	ws.ops = append(ws.ops[:0], w.args.ops...)
-	a.ops = ws.ops
-	t := &a.ops[len(a.ops)-1]
-	t.base = tile
+	ws.ops = append(ws.ops[:0], w.args.Ops...)
+	a.Ops = ws.ops
+	t := &a.Ops[len(a.Ops)-1]
+	t.Base = tile
 	mine := ws.take(&a)
 	for i := range rows {
-		t.offset = i*ld - col0
+		t.Offset = i*ld - col0
 		at := (batch*w.v.outer+row0+i)*w.v.inner + col0
 		code.eval(mine, at, at+cols)
 	}
 	ws.forget()
-	w.e.free.put(ws)
+	w.e.free.Put(ws)
 }

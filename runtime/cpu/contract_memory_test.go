@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/internal/testing/procs"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
 )
 
 // needMachine skips the test if no machine code is made.
@@ -22,11 +24,14 @@ var dotMemorySizes = []map[string]int64{
 	{"i": 40, "j": 70, "k": 70, "b": 5},   // panels, packed by each thread
 }
 
+// keptBytes is the size up to which a contraction keeps the memory of its first thread.
+const keptBytes = 64 << 10
+
 // TestContractAllocates checks that launches with contractions allocate nothing from Go's heap
 // after the first of their kind, and return almost everything that they borrow from the pool.
 func TestContractAllocates(t *testing.T) {
 	needMachine(t)
-	processorsFor(t, 2)
+	procs.Use(t, 2)
 	d := openTest(t, runtime.Config{Compile: runtime.CompileNative, Tier: 1, Threads: 2})
 	for _, name := range []string{"plain", "around"} {
 		k := rowKernel(t, dotKernels[name])
@@ -38,8 +43,8 @@ func TestContractAllocates(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					w := d.wide.lend()
-					defer d.wide.giveBack(w)
+					w := d.wide.Lend()
+					defer d.wide.GiveBack(w)
 					e, list := w.exec, []ready{r}
 					run := func() {
 						if err := e.run(list); err != nil {
@@ -50,8 +55,8 @@ func TestContractAllocates(t *testing.T) {
 					if n := testing.AllocsPerRun(20, run); n >= 1 { // a garbage collection between runs causes less
 						t.Errorf("%s %s, %v: %v allocations in a launch", name, c.name, size, n)
 					}
-					if d.mem.lent > 2*keptBytes {
-						t.Errorf("%s %s, %v: %d bytes of the pool are not given back", name, c.name, size, d.mem.lent)
+					if lent := d.mem.Lent(); lent > 2*keptBytes {
+						t.Errorf("%s %s, %v: %d bytes of the pool are not given back", name, c.name, size, lent)
 					}
 				})
 			}
@@ -64,7 +69,7 @@ func TestContractAllocates(t *testing.T) {
 // bits are the same.
 func TestContractMemoryLimit(t *testing.T) {
 	needMachine(t)
-	processorsFor(t, 2)
+	procs.Use(t, 2)
 	k := rowKernel(t, dotKernels["plain"])
 	size := map[string]int64{"i": 200, "j": 400, "k": 300, "b": 1}
 	c := dotCases[1]
@@ -72,7 +77,7 @@ func TestContractMemoryLimit(t *testing.T) {
 	want := reference(t, k, h)
 	operands := int64(0)
 	for i := range h.Args {
-		operands += sizeClass(int64(len(h.Args[i].Data)))
+		operands += memory.SizeClass(int64(len(h.Args[i].Data)))
 	}
 	refused := false
 	for _, spare := range []int64{64 << 20, 3 << 20, 1 << 20, 1 << 19, 1 << 17, 1 << 15} {

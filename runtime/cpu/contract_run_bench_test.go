@@ -4,38 +4,18 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// BenchmarkDot times launches of a kernel that is only a contraction, of one with work around it,
-// and of the contraction alone.
+// BenchmarkDot times launches of a kernel that is only a contraction, and of one with work around
+// it. BenchmarkContract in internal/contract times contractions alone.
 func BenchmarkDot(b *testing.B) {
 	for _, s := range []map[string]int64{{"i": 1, "j": 64, "k": 64}, {"i": 128, "j": 128, "k": 128}, {"i": 1024, "j": 1024, "k": 1024}} {
 		for _, name := range []string{"plain", "around"} {
 			b.Run(fmt.Sprintf("%s/%dx%dx%d", name, s["i"], s["k"], s["j"]), func(b *testing.B) { benchmarkDot(b, dotKernels[name], s) })
 		}
-		b.Run(fmt.Sprintf("engine/%dx%dx%d", s["i"], s["k"], s["j"]), func(b *testing.B) {
-			m, n, k := s["i"], s["j"], s["k"]
-			x, y, out := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)
-			c := &contraction{m: m, n: n, k: k, outRow: n, out: unsafe.Pointer(&out[0]),
-				x: side{base: unsafe.Pointer(&x[0]), stride: k, kstride: 1}, y: side{base: unsafe.Pointer(&y[0]), stride: 1, kstride: n}}
-			c.dt = rowKernel(b, dotKernels["plain"]).Operands[0].DT
-			all := contractors(2)
-			best := all["go"]
-			for _, name := range []string{"go avx2", "go avx512"} {
-				if c, ok := all[name]; ok {
-					best = c
-				}
-			}
-			for b.Loop() {
-				if err := best.contract(c, sideMem, sideMem, false); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -84,10 +84,10 @@ store 2 %3
 // dotLaunch makes a launch over dims named by letters; those after a bar are reduced: "b i j | k".
 // An operand lists the letters that it moves along, the last one fastest: "b i k". An operand of
 // windows gives its strides: "i=2 k=1".
-func dotLaunch(rng *rand.Rand, k *codegen.Kernel, dims string, size map[string]int64, operands ...string) *kerneltest.Launch {
+func dotLaunch(rng *rand.Rand, k *codegen.Kernel, dims string, size map[string]int64, operands ...string) *kernels.Launch {
 	kept, reduced, _ := strings.Cut(dims, "|")
 	names := append(strings.Fields(kept), strings.Fields(reduced)...)
-	l := &kerneltest.Launch{Kept: len(strings.Fields(kept))}
+	l := &kernels.Launch{Kept: len(strings.Fields(kept))}
 	place := map[string]int{}
 	for d, n := range names {
 		place[n] = d
@@ -111,11 +111,11 @@ func dotLaunch(rng *rand.Rand, k *codegen.Kernel, dims string, size map[string]i
 		if o.Kind != codegen.Index {
 			a.Data = make([]byte, (n+a.Offset)*int64(o.DT.Size()))
 			for e := range n + a.Offset {
-				v := kerneltest.Value(rng, o.DT)
+				v := kernels.Value(rng, o.DT)
 				if o.DT.IsFloat() && rng.IntN(50) > 0 {
 					v = ir.FloatBits(o.DT, rng.NormFloat64()) // few NaN: they hide other errors
 				}
-				putElement(a.Data, e, o.DT.Size(), v)
+				ir.StoreBits(o.DT, a.Data[e*int64(o.DT.Size()):], v)
 			}
 		}
 		l.Args = append(l.Args, a)
@@ -180,7 +180,7 @@ func TestDotKernels(t *testing.T) {
 	}
 }
 
-func dotCase(k *codegen.Kernel, dims string, size map[string]int64, left, right, bias, residual, result string) *kerneltest.Launch {
+func dotCase(k *codegen.Kernel, dims string, size map[string]int64, left, right, bias, residual, result string) *kernels.Launch {
 	rng := rand.New(rand.NewPCG(21, uint64(len(k.Body))))
 	operands := []string{left, right}
 	for i, o := range k.Operands[2:] {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/contract"
 )
 
 // walkCases are contractions from memory to memory in which a side or the results walk over
@@ -44,10 +45,10 @@ var walkCases = []struct {
 func TestDotWalks(t *testing.T) {
 	ds := everyDevice(t)
 	walkers := map[*device]func() int64{openTest(t, runtime.Config{Tier: -1, Threads: 2}): nil}
-	if dotLevel(machine.Level()) != machine.None {
+	if machine.Level() != machine.None {
 		d := openTest(t, runtime.Config{Compile: runtime.CompileNative, Threads: 2})
 		if walkers[d] = nil; machine.Level() == machine.AVX512 { // narrower vectors have other panels
-			walkers[d] = panelsLoaded.Load
+			walkers[d] = contract.PanelsLoaded.Load
 		}
 	}
 	for _, name := range []string{"plain", "doubles", "words", "longs"} {

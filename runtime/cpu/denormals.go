@@ -1,9 +1,12 @@
 package cpu
 
-import "github.com/millrace-go/millrace/ir"
+import (
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
+)
 
 // denormals is how a device treats denormal numbers. In compiled code the processor flushes them,
-// by the rule of ir.Denormals (see machineFlushes). The interpreter and Go's own loops flush in
+// by the rule of ir.Denormals (see jit.Flushes). The interpreter and Go's own loops flush in
 // software.
 type denormals struct {
 	ir.Denormals
@@ -15,7 +18,7 @@ func (d denormals) String() string {
 	switch {
 	case d.Denormals == ir.KeepDenormals:
 		return ""
-	case !d.code || !machineFlushes():
+	case !d.code || !jit.Flushes():
 		return ", denormals flushed in software"
 	}
 	return ", denormals flushed"

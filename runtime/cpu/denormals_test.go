@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -35,10 +35,10 @@ func eachFlushing(t *testing.T, f func(t *testing.T, d *device)) {
 
 // flushed runs a kernel on small numbers with flushed denormals, and compares the result with the
 // oracle.
-func flushed(t *testing.T, d *device, what string, k *codegen.Kernel, rng *rand.Rand, dims []int64, kept int, how kerneltest.Pattern) {
+func flushed(t *testing.T, d *device, what string, k *codegen.Kernel, rng *rand.Rand, dims []int64, kept int, how kernels.Pattern) {
 	t.Helper()
-	h := kerneltest.NewLaunch(rng, k, dims, kept, how)
-	kerneltest.FillTiny(rng, k, h)
+	h := kernels.NewLaunch(rng, k, dims, kept, how)
+	kernels.FillTiny(rng, k, h)
 	compare(t, what, k, onDevice(t, d, k, h), reference(t, k, h))
 }
 
@@ -51,11 +51,11 @@ func TestFlushEveryOp(t *testing.T) {
 			}
 			rng := rand.New(rand.NewPCG(11, uint64(dt)))
 			for half := range ir.Op(2) {
-				k := codegen.Flushed(kerneltest.EveryOp(dt, func(op ir.Op, out ir.DType) bool {
-					return op&1 == half && (d.cfg.Tier <= 0 || !dt.Storage() || kerneltest.StorageOps(op, out))
+				k := codegen.Flushed(kernels.EveryOp(dt, func(op ir.Op, out ir.DType) bool {
+					return op&1 == half && (d.cfg.Tier <= 0 || !dt.Storage() || kernels.StorageOps(op, out))
 				}))
 				for range 8 {
-					flushed(t, d, dt.String(), k, rng, []int64{7, 301}, 2, kerneltest.Dense)
+					flushed(t, d, dt.String(), k, rng, []int64{7, 301}, 2, kernels.Dense)
 				}
 			}
 		}
@@ -74,12 +74,12 @@ func TestFlushRandomKernels(t *testing.T) {
 		}
 		for seed := range n {
 			rng := rand.New(rand.NewPCG(12, uint64(seed)))
-			k := codegen.Flushed(kerneltest.Random(rng, 30, seed%3))
+			k := codegen.Flushed(kernels.Random(rng, 30, seed%3))
 			dims, kept := []int64{1 + rng.Int64N(7), 1 + rng.Int64N(70)}, 2
 			if k.HasRows() {
 				kept = 1
 			}
-			flushed(t, d, fmt.Sprintf("kernel %d\n%s", seed, k), k, rng, dims, kept, kerneltest.Pattern(seed)%kerneltest.NumPatterns)
+			flushed(t, d, fmt.Sprintf("kernel %d\n%s", seed, k), k, rng, dims, kept, kernels.Pattern(seed)%kernels.NumPatterns)
 			if t.Failed() {
 				return
 			}
@@ -101,12 +101,12 @@ func TestFlushRows(t *testing.T) {
 				k := codegen.Flushed(rowKernel(t, besides(dt, parts)))
 				rng := rand.New(rand.NewPCG(13, uint64(parts[0].op)))
 				for _, dims := range [][]int64{{20, 1}, {3, 2}, {3, 130}, {300, 5}, {2, 4500}} {
-					for _, how := range []kerneltest.Pattern{kerneltest.Dense, kerneltest.Permuted} {
-						h := kerneltest.NewLaunch(rng, k, dims, 1, how)
+					for _, how := range []kernels.Pattern{kernels.Dense, kernels.Permuted} {
+						h := kernels.NewLaunch(rng, k, dims, 1, how)
 						for i := range parts { // the same layout for all: each other layout is a compile
 							h.Args[i].Access, h.Args[len(parts)+i].Access = h.Args[0].Access, h.Args[len(parts)].Access
 						}
-						kerneltest.FillTiny(rng, k, h)
+						kernels.FillTiny(rng, k, h)
 						compare(t, fmt.Sprintf("%v\n%s", dims, k), k, onDevice(t, d, k, h), reference(t, k, h))
 					}
 				}
@@ -183,7 +183,7 @@ func TestFlushDots(t *testing.T) {
 						continue
 					}
 					h := dotCase(k, c.dims, size, c.left, c.right, c.bias, c.residual, c.result)
-					kerneltest.FillTiny(rand.New(rand.NewPCG(14, uint64(len(c.name)))), k, h)
+					kernels.FillTiny(rand.New(rand.NewPCG(14, uint64(len(c.name)))), k, h)
 					compare(t, fmt.Sprintf("%s %s, %v", name, c.name, size), k, onDevice(t, d, k, h), reference(t, k, h))
 				}
 			}
@@ -209,7 +209,7 @@ func TestFlushScatters(t *testing.T) {
 					k := codegen.Flushed(c.kernel())
 					rng := rand.New(rand.NewPCG(15, uint64(how)))
 					h := c.launch(rng)
-					kerneltest.FillTiny(rng, k, h)
+					kernels.FillTiny(rng, k, h)
 					compare(t, fmt.Sprintf("%+v", c), k, onDevice(t, d, k, h), reference(t, k, h))
 				}
 			}

@@ -1,12 +1,3 @@
-// Package cpu runs kernels on the host's processors. A kernel can run at once in tier 0, a block
-// interpreter. Later its code (tier 1) replaces the interpreter: machine code made by this process
-// (see targets.go), or, if the machine has a C compiler, an object compiled in the background. All
-// tiers give the same bits, on any number of threads.
-//
-// A runtime in Go walks lists of launches over a pool of threads. It calls compiled C kernels as
-// functions, as it does machine code.
-//
-// Engine part: no compatibility promise; use package millrace.
 package cpu
 
 import (
@@ -17,10 +8,15 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/ccode"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/contract"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/replay"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/rows"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/threads"
 )
 
 func init() { runtime.Register("cpu", driver{}) }
@@ -35,24 +31,24 @@ func (driver) Probe() (string, error) {
 	if err := machine.LevelError(); err != nil {
 		return "", fmt.Errorf("cpu: %w", err)
 	}
-	return "cpu: " + describe() + ", " + targets(), nil
+	return "cpu: " + ccode.Describe() + ", " + targets(), nil
 }
 
 // device implements runtime.Device.
 type device struct {
 	cfg   runtime.Config
 	caps  runtime.Caps
-	mem   *memory
-	wide  *crews // crews of all threads
-	alone *crews // crews of one thread, the calling one
-	crowd crowd
-	comp  *compiler // nil if no C is compiled
-	notes *notes    // nil if no notes are kept
+	mem   *memory.Pool
+	wide  crews // crews of all threads
+	alone crews // crews of one thread, the calling one
+	crowd threads.Crowd
+	comp  *ccode.Compiler // nil if no C is compiled
+	notes *notes          // nil if no notes are kept
 
 	expected expected
 
 	count counters
-	kept  keptMemory
+	kept  replay.Budget
 	// streamBytes is the size from which on results are stored past the caches (0: see
 	// streamsFrom), lookBytes the size from which on rows of the next tile are prefetched,
 	// leanBytes the size from which on costly values are recomputed.
@@ -61,10 +57,10 @@ type device struct {
 
 	life       sync.RWMutex // read-locked by every call, locked by Close
 	closed     bool
-	target     bool        // machine code exists for the runtime's own loops, see hasTarget
-	machine    bool        // kernels become machine code, too
-	dots       dotSource   // functions of contractions
-	toldMemory atomic.Bool // a lack of executable memory has been reported
+	target     bool            // machine code exists for the runtime's own loops, see hasTarget
+	machine    bool            // kernels become machine code, too
+	dots       contract.Source // functions of contractions
+	toldMemory atomic.Bool     // a lack of executable memory has been reported
 
 	denormals denormals
 
@@ -73,7 +69,7 @@ type device struct {
 
 func open(c runtime.Config) (*device, error) {
 	if c.Threads < 0 {
-		return nil, fmt.Errorf("cpu: %d threads", c.Threads)
+		return nil, fmt.Errorf("cpu: the number of threads is %d, it must not be negative", c.Threads)
 	}
 	if err := machine.LevelError(); err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
@@ -81,31 +77,28 @@ func open(c runtime.Config) (*device, error) {
 	if c.Threads == 0 {
 		c.Threads = goruntime.GOMAXPROCS(0)
 	}
-	d := &device{cfg: c, kept: keptMemory{most: keptBytesAll}, programs: newPrograms(), lookBytes: 8 * tileBytes, leanBytes: tileBytes}
+	d := &device{cfg: c, kept: replay.Budget{Most: keptBytesAll}, programs: newPrograms(), lookBytes: 8 * tileBytes, leanBytes: tileBytes}
 	d.target = d.hasTarget()
 	d.machine = d.target && c.Compile.Native()
 	d.dots = d.dotSource()
 	d.expected.init(d) // starts background work
-	d.mem = newMemory(c.MemoryLimit)
+	d.mem = memory.New(c.MemoryLimit)
 	d.denormals = denormals{c.Denormals, d.machine || d.compilesC()}
 	d.caps = capsOf(c.Threads, d.denormals)
 	d.wide, d.alone = newCrews(d.cfg.Threads, maxWide, d.newExecutor), newCrews(1, d.cfg.Threads, d.newExecutor)
-	d.wide.giveBack(d.wide.lend())
+	d.wide.GiveBack(d.wide.Lend())
 	if d.compilesC() {
-		d.comp = newCompiler(d)
+		d.comp = d.newCompiler()
 	}
 	d.tellNoTarget()
 	if c.Tier >= 0 {
 		d.notes = newNotes(c.Cache)
 	}
-	d.openShipped()
 	return d, nil
 }
 
 func (d *device) newExecutor(threads int) *executor {
-	e := newExecutor(threads)
-	e.mem, e.dotSource = d.mem, d.dots
-	return e
+	return newExecutor(threads, d.mem, d.dots)
 }
 
 // Caps never change.
@@ -128,7 +121,7 @@ func (d *device) enter() error {
 func (d *device) Build(kernel runtime.Kernel) (runtime.Program, error) {
 	k, ok := kernel.(*codegen.Kernel)
 	if !ok {
-		return nil, fmt.Errorf("cpu: kernel of type %T", kernel)
+		return nil, fmt.Errorf("cpu: a kernel has type %T, not *codegen.Kernel", kernel)
 	}
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -144,85 +137,12 @@ func (d *device) Build(kernel runtime.Kernel) (runtime.Program, error) {
 // Forget drops the queued compiles of a program. If runs wait for the compiler there are none.
 func (d *device) Forget(prog runtime.Program) {
 	p, ok := prog.(*program)
-	if !ok || p.dev != d || d.comp == nil || d.cfg.Compile == runtime.CompileWait || d.cfg.Tier > 0 {
+	if !ok || p.dev != d || d.comp == nil || d.waitsForCode() {
 		return
 	}
 	p.forgotten.Store(true)
-	d.comp.forget(p)
+	d.count.dropped.Add(d.comp.Forget(func(k ccode.Kernel) bool { return k.(*variant).sched.prog == p }))
 }
-
-// Run runs launches in order and returns when they are done.
-func (d *device) Run(list []runtime.Launch) error {
-	if d.mem.shared.Load() > 0 {
-		var pin goruntime.Pinner
-		defer pin.Unpin()
-		d.pinShared(&pin, list)
-	}
-	if runtime.HasChains(list) { // EachChain calls Run again for the launches between chains
-		return runtime.EachChain(list, d.Run, d.runChain)
-	}
-	if err := d.enter(); err != nil {
-		return err
-	}
-	defer d.life.RUnlock()
-	if err := fault.Hit(fault.Launch); err != nil {
-		return &runtime.LaunchError{Err: fmt.Errorf("cpu: %w", err)}
-	}
-	crews, threads := d.wide, d.threadsOf()
-	crowded := d.crowd.enter()
-	defer d.crowd.leave()
-	one := forOne(list, crowded)
-	var inTurn *ordering
-	if !crowded || !one {
-		if inTurn = order(list, threads); inTurn != nil {
-			one = false
-			defer inTurn.release()
-		}
-	}
-	if one {
-		crews, threads = d.alone, 1
-	} else {
-		crews.rouse()
-	}
-	room := readies.Get().(*[]ready)
-	readied := (*room)[:0]
-	defer func() {
-		for i := range readied {
-			if o := readied[i].dot; o != nil {
-				dotOrders.Put(o)
-			}
-		}
-		clear(readied)
-		*room = readied
-		readies.Put(room)
-	}()
-	for i := range list {
-		t, n := turn{at: i}, threads
-		if inTurn != nil {
-			if t = inTurn.turns[i]; t.wave > 0 {
-				n = 1
-			}
-		}
-		r, err := d.prepareFor(&list[t.at], n)
-		if err != nil {
-			// Nothing has run yet: the engine may run the whole list op by op.
-			return &runtime.LaunchError{Err: fmt.Errorf("cpu: launch %d: %w", t.at, err)}
-		}
-		if r.index, r.wave = t.at, t.wave; r.empty {
-			continue
-		}
-		if readied = append(readied, r); r.wave > 0 {
-			d.count.grouped.Add(1)
-		}
-	}
-	w := crews.lend()
-	err := crews.run(&w, readied)
-	crews.giveBack(w)
-	return err
-}
-
-// readies reuses the lists of launches in Run.
-var readies = sync.Pool{New: func() any { return new([]ready) }}
 
 // Wait waits for compiles if background is true. All other work of the device is done when its
 // call returns.
@@ -236,7 +156,7 @@ func (d *device) Wait(background bool) error {
 		d.expected.wait()
 	}
 	if background && comp != nil {
-		comp.wait()
+		comp.Wait()
 	}
 	if background {
 		d.notes.wait()
@@ -247,7 +167,7 @@ func (d *device) Wait(background bool) error {
 // Quit ends a running compiler and waits for it. Nothing more will be compiled.
 func (d *device) Quit() {
 	if d.comp != nil {
-		d.comp.stop()
+		d.comp.Stop()
 	}
 }
 
@@ -266,9 +186,9 @@ func (d *device) Close() error {
 	d.wide.close()
 	d.alone.close()
 	if d.comp != nil {
-		d.comp.unload()
+		d.comp.Close()
 	}
-	d.mem.close()
+	d.mem.Close()
 	return nil
 }
 
@@ -286,9 +206,9 @@ func (d *device) report(err error) {
 func capsOf(threads int, den denormals) runtime.Caps {
 	c := runtime.Caps{
 		Name:        "cpu",
-		Description: fmt.Sprintf("%s, %d threads%s", describe(), threads, den),
+		Description: fmt.Sprintf("%s, %d threads%s", ccode.Describe(), threads, den),
 		Denormals:   den.Denormals,
-		Fingerprint: "cpu/" + goruntime.GOARCH + "/" + fingerprint(),
+		Fingerprint: "cpu/" + goruntime.GOARCH + "/go",
 		DTypes:      ir.AllDTypes,
 		Exact:       true,
 		Totals:      true,
@@ -296,13 +216,16 @@ func capsOf(threads int, den denormals) runtime.Caps {
 		MaxSlots:    maxOperands,
 		MaxScalars:  64,
 		MaxBody:     1 << 12,
-		MaxRowOps:   maxReduces,
+		MaxRowOps:   rows.MaxOps,
 		MaxBindings: maxPhaseOperands - maxOperands,
 		MaxBuffer:   1 << 46,
 		Bandwidth:   20e9,
 		LaunchCost:  1e-6,
 		OpCost:      0.05e-9,
 		StretchCost: 3e-9,
+	}
+	if ccode.Supported {
+		c.Fingerprint = "cpu/" + goruntime.GOARCH + "/" + ccode.ISA().Name
 	}
 	if den.Denormals == ir.FlushDenormals {
 		c.Fingerprint += " denormals flushed"
@@ -313,4 +236,4 @@ func capsOf(threads int, den denormals) runtime.Caps {
 	return c
 }
 
-var errRefused = errors.New("cpu: no memory for the scratch of a launch")
+var errRefused = errors.New("cpu: the system refused memory for a launch's scratch buffer")

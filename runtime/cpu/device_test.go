@@ -10,9 +10,10 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
 )
 
 // openTest opens a device. A fault that the device survives fails the test, unless the test has
@@ -66,7 +67,7 @@ func byC(c runtime.Config) runtime.Config {
 
 // onDevice runs a launch on a device, on copies of the operands' memory, and returns the memory
 // afterwards.
-func onDevice(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch) [][]byte {
+func onDevice(t testing.TB, d *device, k *codegen.Kernel, h *kernels.Launch) [][]byte {
 	t.Helper()
 	var out [][]byte
 	bound(t, d, k, h, func(l *runtime.Launch) {
@@ -97,7 +98,7 @@ var keptRuns atomic.Int64
 // again prepares a launch, if possible, and runs it on other copies of the operands' memory, each
 // at its own address. The first run is walked, and may record the steps of the others. again
 // overwrites the old memory, so that a run that still reads it gives wrong results.
-func again(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, want [][]byte) {
+func again(t testing.TB, d *device, k *codegen.Kernel, h *kernels.Launch, want [][]byte) {
 	t.Helper()
 	x, ok := any(d).(runtime.Preparer)
 	if !ok {
@@ -114,7 +115,7 @@ func again(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, wan
 			defer func() {
 				for _, k := range g.kept {
 					if k != nil {
-						keptRuns.Add(k.runs)
+						keptRuns.Add(k.Runs())
 					}
 				}
 			}()
@@ -132,16 +133,14 @@ func again(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, wan
 						t.Fatalf("operand %d: a copy of its buffer will not do", i)
 					}
 				}
-				if done, err := p.Run(); err != nil {
+				if err := p.Run(); err != nil {
 					t.Fatal(err)
-				} else if !done {
-					return // its code was made meanwhile
 				}
 				for i, got := range contents(t, d, k, h, l) {
 					if got == nil {
 						continue
 					}
-					if err := kerneltest.Same(k.Operands[i].DT, got, want[i]); err != nil {
+					if err := kernels.Same(k.Operands[i].DT, got, want[i]); err != nil {
 						t.Fatalf("prepared, run %d, operand %d: %v\n%s", runs, i, err, k)
 					}
 				}
@@ -153,7 +152,7 @@ func again(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, wan
 }
 
 // spoilOperands overwrites the operands of a launch.
-func spoilOperands(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, l *runtime.Launch) {
+func spoilOperands(t testing.TB, d *device, k *codegen.Kernel, h *kernels.Launch, l *runtime.Launch) {
 	t.Helper()
 	for i, a := range l.Args {
 		if a.Buf == nil || sharing(h, i) < i {
@@ -181,7 +180,7 @@ func hold(t testing.TB, d *device, k *codegen.Kernel) {
 }
 
 // bound calls f with a launch whose operands are copies in the device's memory.
-func bound(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, f func(l *runtime.Launch)) {
+func bound(t testing.TB, d *device, k *codegen.Kernel, h *kernels.Launch, f func(l *runtime.Launch)) {
 	t.Helper()
 	p, err := d.Build(k)
 	if err != nil {
@@ -209,7 +208,7 @@ func bound(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, f f
 }
 
 // contents returns the operands' memory.
-func contents(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, l *runtime.Launch) [][]byte {
+func contents(t testing.TB, d *device, k *codegen.Kernel, h *kernels.Launch, l *runtime.Launch) [][]byte {
 	t.Helper()
 	out := make([][]byte, len(h.Args))
 	for i, a := range l.Args {
@@ -225,7 +224,7 @@ func contents(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, 
 }
 
 // sharing returns the first operand with operand i's memory.
-func sharing(h *kerneltest.Launch, i int) int {
+func sharing(h *kernels.Launch, i int) int {
 	for j := range i {
 		if len(h.Args[i].Data) > 0 && len(h.Args[j].Data) > 0 && &h.Args[i].Data[0] == &h.Args[j].Data[0] {
 			return j
@@ -235,7 +234,7 @@ func sharing(h *kerneltest.Launch, i int) int {
 }
 
 // reference returns the operands' memory after a launch by the oracle.
-func reference(t testing.TB, k *codegen.Kernel, h *kerneltest.Launch) [][]byte {
+func reference(t testing.TB, k *codegen.Kernel, h *kernels.Launch) [][]byte {
 	t.Helper()
 	args := append([]codegen.HostArg(nil), h.Args...)
 	out := make([][]byte, len(args))
@@ -259,7 +258,7 @@ func compare(t testing.TB, what string, k *codegen.Kernel, got, want [][]byte) {
 		if want[i] == nil {
 			continue
 		}
-		if err := kerneltest.Same(k.Operands[i].DT, got[i], want[i]); err != nil {
+		if err := kernels.Same(k.Operands[i].DT, got[i], want[i]); err != nil {
 			made := ""
 			for _, s := range k.Stores {
 				if s.Operand == i {
@@ -283,16 +282,16 @@ func TestEveryOp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := openTest(t, c)
-			for _, dt := range kerneltest.DTypes {
+			for _, dt := range kernels.DTypes {
 				if c.Tier > 0 && testing.Short() && dt != ir.Float32 {
 					continue // a large compile each
 				}
 				rng := rand.New(rand.NewPCG(1, uint64(dt)))
 				for half := range ir.Op(2) { // a launch has a limited number of operands
-					k := kerneltest.EveryOp(dt, func(op ir.Op, out ir.DType) bool {
-						return op&1 == half && (c.Tier <= 0 || !dt.Storage() || kerneltest.StorageOps(op, out))
+					k := kernels.EveryOp(dt, func(op ir.Op, out ir.DType) bool {
+						return op&1 == half && (c.Tier <= 0 || !dt.Storage() || kernels.StorageOps(op, out))
 					})
-					h := kerneltest.NewLaunch(rng, k, []int64{3, 37}, 2, kerneltest.Dense)
+					h := kernels.NewLaunch(rng, k, []int64{3, 37}, 2, kernels.Dense)
 					compare(t, dt.String(), k, onDevice(t, d, k, h), reference(t, k, h))
 				}
 			}
@@ -318,7 +317,7 @@ func TestPatterns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := openTest(t, c)
-			for _, dt := range kerneltest.DTypes {
+			for _, dt := range kernels.DTypes {
 				if c.Tier > 0 && ir.SetOf(ir.Bool, ir.Int32, ir.Int64, ir.Uint32, ir.Uint64, ir.Uint16, ir.BFloat16).Has(dt) {
 					continue // as wide as other dtypes, and every variant is a compile
 				}
@@ -328,21 +327,21 @@ func TestPatterns(t *testing.T) {
 				if c.Tier > 0 && testing.Short() && dt != ir.Float32 {
 					continue
 				}
-				k := kerneltest.EveryOp(dt, func(op ir.Op, out ir.DType) bool {
+				k := kernels.EveryOp(dt, func(op ir.Op, out ir.DType) bool {
 					// Casts store every dtype in every pattern: once is enough.
 					once := c.Tier <= 0 || thorough || dt == ir.Float32
 					return few(op, out) && (op != ir.Cast || once)
 				})
-				for how := range kerneltest.NumPatterns {
+				for how := range kernels.NumPatterns {
 					if c.Tier > 0 && !thorough && (dt == ir.Int8 && how%2 > 0 || dt == ir.Float16 && how%2 == 0) {
 						continue // narrow dtypes share the patterns: every variant is a compile
 					}
 					rng := rand.New(rand.NewPCG(2, uint64(how)))
 					for _, dims := range dims {
-						if how == kerneltest.Mixed && c.Tier > 0 && (!thorough || len(dims) != 2) {
+						if how == kernels.Mixed && c.Tier > 0 && (!thorough || len(dims) != 2) {
 							continue // a compile each
 						}
-						h := kerneltest.NewLaunch(rng, k, dims, len(dims), how)
+						h := kernels.NewLaunch(rng, k, dims, len(dims), how)
 						compare(t, dt.String(), k, onDevice(t, d, k, h), reference(t, k, h))
 						if t.Failed() {
 							t.Fatalf("pattern %d, dims %v", how, dims)
@@ -355,4 +354,4 @@ func TestPatterns(t *testing.T) {
 }
 
 // bytesOf returns a buffer's memory.
-func bytesOf(b *buffer) []byte { return unsafe.Slice((*byte)(b.p), b.bytes) }
+func bytesOf(b *memory.Buffer) []byte { return unsafe.Slice((*byte)(b.P), b.Bytes()) }

@@ -9,8 +9,11 @@ import (
 	"time"
 	"weak"
 
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
+	"github.com/millrace-go/millrace/internal/testing/procs"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/contract"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
 )
 
 // counted is an evaluator that counts calls and takes the place of tier 0's.
@@ -30,12 +33,12 @@ func (c *counted) scratch() int64 { return c.evaluator.scratch() + c.wants }
 // TestEvaluators checks that every walker calls the phases' own evaluators, with the scratch
 // memory that they need, and that refused memory is an error.
 func TestEvaluators(t *testing.T) {
-	processorsFor(t, 2)
+	procs.Use(t, 2)
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
-	e := newExecutor(2)
+	e := newExecutor(2, nil, contract.Source{})
 	defer e.close()
 	for _, x := range goLaunches(t) {
-		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(17, 6)), x.kernel, x.dims, x.kept, kerneltest.Dense)
+		h := kernels.NewLaunch(rand.New(rand.NewPCG(17, 6)), x.kernel, x.dims, x.kept, kernels.Dense)
 		if x.change != nil {
 			x.change(h)
 		}
@@ -78,14 +81,14 @@ func TestEvaluators(t *testing.T) {
 // TestGoKeepsNothing checks that an executor whose threads wait for work keeps nothing of the last
 // launch alive, and that its threads do not keep the executor alive.
 func TestGoKeepsNothing(t *testing.T) {
-	processorsFor(t, 2)
+	procs.Use(t, 2)
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
-	e := newExecutor(2)
+	e := newExecutor(2, nil, contract.Source{})
 	p, own := e.pool, weak.Make(e)
-	defer p.close()
-	var bufs []weak.Pointer[buffer]
+	defer p.Close()
+	var bufs []weak.Pointer[memory.Buffer]
 	for _, x := range goLaunches(t)[:6] {
-		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(17, 7)), x.kernel, x.dims, x.kept, kerneltest.Dense)
+		h := kernels.NewLaunch(rand.New(rand.NewPCG(17, 7)), x.kernel, x.dims, x.kept, kernels.Dense)
 		if x.change != nil {
 			x.change(h)
 		}
@@ -98,7 +101,7 @@ func TestGoKeepsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range l.Args {
-				if b, ok := l.Args[i].Buf.(*buffer); ok {
+				if b, ok := l.Args[i].Buf.(*memory.Buffer); ok {
 					bufs = append(bufs, weak.Make(b))
 				}
 			}
@@ -123,7 +126,7 @@ func TestGoKeepsNothing(t *testing.T) {
 	until("operands are kept", func() bool { return left() == 0 })
 	goruntime.KeepAlive(e)
 	for i := range e.memory {
-		e.memory[i].free()
+		e.memory[i].Free()
 	}
 	e = nil
 	until("the executor is kept by its threads", func() bool { return own.Value() == nil })

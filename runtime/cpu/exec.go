@@ -5,51 +5,56 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/label"
+	"github.com/millrace-go/millrace/internal/proflabel"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/contract"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/operands"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/threads"
 )
 
 // executor runs launches on a pool of goroutines. It keeps its working memory for the next launch,
 // so that a launch allocates nothing.
 type executor struct {
 	threads int
-	pool    *pool
+	pool    *threads.Pool
 	memory  []threadMemory // of each thread, and last of the launch as a whole
 	inner   []*executor    // of each thread, for launches that one thread runs alone
 	failed  atomic.Bool    // an allocation was refused
 	fault   indexFault
-	free    spares[workspace]
-	dots    dotPool
-	mem     *memory // contractions borrow from it
+	free    threads.Spares[workspace]
+	dots    *contract.Engine
+	dotRuns threads.Spares[dotRun]
+	mem     *memory.Pool    // contractions borrow from it
+	source  contract.Source // the functions of contractions
 
-	dotSource dotSource // the functions of contractions
-
-	points    elementwiseJob
-	tiles     transposedJob
-	rows      rowJob
-	scatters  scatterJob
-	wave      waveJob
-	copying   copyJob
-	functions functionJob
+	points   elementwiseJob
+	tiles    transposedJob
+	rows     rowJob
+	scatters scatterJob
+	host     host
+	wave     waveJob
+	copying  copyJob
 }
 
-func newExecutor(threads int) *executor {
-	e := &executor{threads: threads, pool: newPool(threads), memory: make([]threadMemory, threads+1)}
-	e.points.e, e.tiles.e, e.rows.e, e.scatters.e, e.wave.e = e, e, e, e, e
+func newExecutor(n int, mem *memory.Pool, source contract.Source) *executor {
+	e := &executor{threads: n, pool: threads.NewPool(n), memory: make([]threadMemory, n+1), mem: mem, source: source}
+	e.dots = contract.NewEngine(e.pool, mem, source)
+	e.points.e, e.tiles.e, e.host.e, e.wave.e = e, e, e, e
 	return e
 }
 
 func (e *executor) close() {
-	e.pool.close()
-	e.closeDots()
+	e.pool.Close()
+	e.dots.Close()
 	for i := range e.memory {
-		e.memory[i].free()
+		e.memory[i].Free()
 	}
 	for _, in := range e.inner {
 		in.close()
 	}
 }
 
-func (e *executor) rouse() { e.pool.rouse() }
+func (e *executor) rouse() { e.pool.Rouse() }
 
 const (
 	// shareBytes is the bytes that a share of work touches: few enough that threads end at about
@@ -63,11 +68,11 @@ const (
 // copyJob copies bytes on several threads.
 type copyJob struct{ dst, src []byte }
 
-func (c *copyJob) share(_ int, begin, end int64) { copy(c.dst[begin:end], c.src[begin:end]) }
+func (c *copyJob) Share(_ int, begin, end int64) { copy(c.dst[begin:end], c.src[begin:end]) }
 
 func (e *executor) copyBytes(dst, src []byte) {
 	e.copying = copyJob{dst, src}
-	e.pool.split(e.threads, int64(len(src)), shareBytes, &e.copying)
+	e.pool.Split(e.threads, int64(len(src)), shareBytes, &e.copying)
 	e.copying = copyJob{}
 }
 
@@ -90,7 +95,7 @@ func (e *executor) run(list []ready) error {
 
 // one runs a launch, with profiler labels if they are on.
 func (e *executor) one(r *ready) error {
-	if m := label.On(); m != nil {
+	if m := proflabel.On(); m != nil {
 		return e.labelled(m, r)
 	}
 	return e.plain(r)
@@ -98,7 +103,7 @@ func (e *executor) one(r *ready) error {
 
 func (e *executor) plain(r *ready) error {
 	if r.p.faults {
-		e.fault.reset()
+		e.fault.Reset()
 		r.fault = &e.fault
 	}
 	if r.kept != nil {
@@ -114,9 +119,9 @@ func (e *executor) walk(r *ready) error {
 	case r.dot != nil:
 		e.dot(r)
 	case r.scatter != nil:
-		e.scatters.run(r)
+		e.scatter(r)
 	case r.p.hasRows:
-		e.rows.run(r)
+		e.walkRows(r)
 	case r.transposed.ops != 0:
 		e.tiles.run(r)
 	default:
@@ -134,7 +139,7 @@ type waveJob struct {
 	list []ready
 }
 
-func (w *waveJob) share(who int, begin, end int64) {
+func (w *waveJob) Share(who int, begin, end int64) {
 	for i := begin; i < end; i++ {
 		if w.e.inner[who].one(&w.list[i]) != nil { // out of memory: launches that can fault are in no wave
 			w.e.failed.Store(true)
@@ -147,11 +152,9 @@ func (e *executor) runWave(list []ready) error {
 	e.failed.Store(false)
 	threads := min(e.threads, len(list))
 	for len(e.inner) < threads {
-		in := newExecutor(1)
-		in.dotSource, in.mem = e.dotSource, e.mem
-		e.inner = append(e.inner, in)
+		e.inner = append(e.inner, newExecutor(1, e.mem, e.source))
 	}
-	e.pool.split(threads, int64(len(list)), 1, &e.wave)
+	e.pool.Split(threads, int64(len(list)), 1, &e.wave)
 	e.wave.list = nil
 	if e.failed.Load() {
 		return errRefused
@@ -170,7 +173,7 @@ func (j *elementwiseJob) run(r *ready) {
 	j.code = r.evaluator(0)
 	r.writeArgs(&j.args)
 	threads := min(int(r.threads), j.e.threads)
-	j.e.pool.split(threads, r.total, r.grain(threads), j)
+	j.e.pool.Split(threads, r.total, r.grain(threads), j)
 	j.args.forget()
 	j.code = nil
 }
@@ -184,16 +187,16 @@ func (r *ready) grain(threads int) int64 {
 	return (n + sharePoints) / sharePoints * sharePoints
 }
 
-func (j *elementwiseJob) share(who int, begin, end int64) {
+func (j *elementwiseJob) Share(who int, begin, end int64) {
 	m := &j.e.memory[who]
-	s := m.reserve(j.code.scratch())
+	s := m.Reserve(j.code.scratch())
 	if s == nil {
 		j.e.failed.Store(true)
 		return
 	}
 	a := &m.args
 	*a = j.args
-	a.scratch, a.values = unsafe.Slice((*byte)(s), j.code.scratch()), &m.values
+	a.Scratch, a.room = unsafe.Slice((*byte)(s), j.code.scratch()), &m.room
 	j.code.eval(a, begin, end)
 	*a = args{}
 }
@@ -201,35 +204,35 @@ func (j *elementwiseJob) share(who int, begin, end int64) {
 // writeArgs writes a launch in the form that evaluations take, reusing the memory of a.
 func (r *ready) writeArgs(a *args) {
 	l := r.l
-	ops := a.ops[:0]
-	*a = args{rank: max(l.Rank, 1), scalars: l.Scalars, fault: r.fault, tape: r.tape}
-	a.dims[0] = 1
+	ops := a.Ops[:0]
+	*a = args{Args: operands.Args{Rank: max(l.Rank, 1), Scalars: l.Scalars, Fault: r.fault}, tape: r.tape}
+	a.Dims[0] = 1
 	for d := range l.Rank {
-		a.dims[d] = l.Dims[r.dim(d)]
+		a.Dims[d] = l.Dims[r.dim(d)]
 	}
 	for i := range l.Args {
 		from := &l.Args[i]
 		o := operand{
-			offset: from.Offset, stages: from.Stages, guard: r.guard(i), stream: r.streams(i),
-			istride: from.IndexStride, isize: from.IndexSize,
+			Offset: from.Offset, Stages: from.Stages, Guard: r.guard(i), Stream: r.streams(i),
+			IndexStride: from.IndexStride, IndexSize: from.IndexSize,
 		}
 		if r.p.kernel.Operands[i].Kind != codegen.Index {
-			o.base = from.Buf.(*buffer).p
+			o.Base = from.Buf.(*memory.Buffer).P
 		}
 		if r.p.total(i) {
-			o.offset, o.stages = totalAt(from, l), nil
+			o.Offset, o.Stages = totalAt(from, l), nil
 		} else {
 			for d := range l.Rank {
-				o.stride[d] = from.Stride[r.dim(d)]
+				o.Stride[d] = from.Stride[r.dim(d)]
 			}
 		}
 		ops = append(ops, o)
 	}
-	a.ops = ops
+	a.Ops = ops
 }
 
 // forget drops all references to a launch but keeps the memory of operands.
 func (a *args) forget() {
-	clear(a.ops)
-	*a = args{ops: a.ops[:0]}
+	clear(a.Ops)
+	*a = args{Args: operands.Args{Ops: a.Ops[:0]}}
 }

@@ -7,20 +7,22 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
+	"github.com/millrace-go/millrace/internal/testing/procs"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/contract"
 )
 
 // goLaunches returns kernels, with sizes for which the executor walks them in each of its ways.
 func goLaunches(t *testing.T) (list []goLaunch) {
 	add := waveKernels()[0]
-	list = append(list, goLaunch{"elementwise", add, []int64{300, 500}, 2, nil}, goLaunch{"transposed", add, []int64{300, 400}, 2, func(h *kerneltest.Launch) { transpose(h, 0, 1) }})
+	list = append(list, goLaunch{"elementwise", add, []int64{300, 500}, 2, nil}, goLaunch{"transposed", add, []int64{300, 400}, 2, func(h *kernels.Launch) { transpose(h, 0, 1) }})
 	for name, text := range rowtext.All {
 		k := rowKernel(t, text)
 		for _, dims := range [][]int64{{200, 300}, {2, 20000}, {30, 5000}} {
-			columns := func(h *kerneltest.Launch) {
+			columns := func(h *kernels.Launch) {
 				for i := range h.Args {
 					transpose(h, i, 1)
 				}
@@ -36,22 +38,22 @@ type goLaunch struct {
 	kernel *codegen.Kernel
 	dims   []int64
 	kept   int
-	change func(h *kerneltest.Launch)
+	change func(h *kernels.Launch)
 }
 
 // TestGoAllocates checks that launches allocate nothing from Go's heap after the first few of
 // their kind.
 func TestGoAllocates(t *testing.T) {
-	processorsFor(t, 2)
+	procs.Use(t, 2)
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
-	e := newExecutor(2)
+	e := newExecutor(2, nil, contract.Source{})
 	defer e.close()
 	ways := map[string]bool{}
 	for _, x := range goLaunches(t) {
 		if testing.Short() && x.dims[1] > 1000 {
 			continue
 		}
-		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(17, 3)), x.kernel, x.dims, x.kept, kerneltest.Dense)
+		h := kernels.NewLaunch(rand.New(rand.NewPCG(17, 3)), x.kernel, x.dims, x.kept, kernels.Dense)
 		if x.change != nil {
 			x.change(h)
 		}
@@ -62,7 +64,7 @@ func TestGoAllocates(t *testing.T) {
 			}
 			ways[fmt.Sprint(r.mode, r.split, r.transposed.ops != 0)] = true
 			one := []ready{r}
-			if n := allocations(func() {
+			if n := procs.Allocations(func() {
 				if err := e.run(one); err != nil {
 					t.Fatal(err)
 				}
@@ -79,7 +81,7 @@ func TestGoAllocates(t *testing.T) {
 // TestGoWave checks that independent launches run in parallel, in the memory of their threads, and
 // also allocate nothing from Go's heap.
 func TestGoWave(t *testing.T) {
-	processorsFor(t, 3)
+	procs.Use(t, 3)
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 3})
 	const n, launches = 70, 24
 	alloc := func() runtime.Buffer {
@@ -114,7 +116,7 @@ func TestGoWave(t *testing.T) {
 		outs[i] = alloc()
 		list[i] = waveLaunch(p, which, n, x, y, outs[i])
 	}
-	e := newExecutor(3)
+	e := newExecutor(3, nil, contract.Source{})
 	defer e.close()
 	readied := make([]ready, launches)
 	for i := range list {
@@ -157,7 +159,7 @@ func TestGoWave(t *testing.T) {
 	}
 	// Less than one each time: if all processors are busy, the scheduler allocates for sleeping
 	// threads.
-	if got := allocations(run); got >= 1 {
+	if got := procs.Allocations(run); got >= 1 {
 		t.Errorf("%v allocations for a wave", got)
 	}
 	for i, b := range outs {
@@ -165,7 +167,7 @@ func TestGoWave(t *testing.T) {
 			t.Errorf("launch %d of a wave leaves other results", i)
 		}
 	}
-	if len(e.inner) != 3 || e.pool.running.Load() != 3 {
-		t.Errorf("the wave ran on %d threads, for whose launches there is memory of %d", e.pool.running.Load(), len(e.inner))
+	if len(e.inner) != 3 || e.pool.Started() != 3 {
+		t.Errorf("the wave ran on %d threads, for whose launches there is memory of %d", e.pool.Started(), len(e.inner))
 	}
 }

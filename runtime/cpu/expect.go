@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace/internal/background"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/interp"
 )
 
 // maxExpected bounds the plans whose kernels wait to be built ahead of time. The kernels of a plan
@@ -58,7 +59,7 @@ func (d *device) Expect(kernels []runtime.Kernel) (drop func()) {
 
 func (x *expected) build(e *expectation) {
 	if e.blocks {
-		fnIndex()
+		interp.Prepare()
 		return
 	}
 	defer x.count.Add(-1)
@@ -88,7 +89,7 @@ func (x *expected) one(k runtime.Kernel) {
 	p := prog.(*program)
 	x.built[x.next] = p
 	x.next = (x.next + 1) % maxAhead
-	if d.comp != nil && d.comp.waits() {
+	if d.comp != nil && d.waitsForCode() {
 		_, _ = p.sched.lowered() // the compile reports the error again
 	}
 }

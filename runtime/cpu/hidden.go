@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/contract"
 )
 
 // A kernel may hide an operand's value: adding -inf gives -inf for every finite number, and a
@@ -18,7 +19,7 @@ type hiding struct {
 	// mask is the operand of the kernel that tells where, in the form of kind; -1 if no single
 	// operand does.
 	mask int
-	kind maskKind
+	kind contract.MaskKind
 	// small: only numbers are hidden, and only those small enough that a product with maskRoom is
 	// finite. Otherwise every value is hidden, also NaN.
 	small bool
@@ -28,15 +29,6 @@ type hiding struct {
 	reads  []int
 	prog   *maskProgram // the program of kernel
 }
-
-// maskKind is how a mask's element marks a point as hidden.
-type maskKind int
-
-const (
-	maskInf   maskKind = iota // by -inf, in the dtype of the hidden operand
-	maskTrue                  // by true
-	maskFalse                 // by false
-)
 
 // maskRoom bounds the factors between an operand and the -inf that is added: sums of small
 // numbers, which are below 2^89, stay finite times maskRoom.
@@ -301,13 +293,13 @@ func (t *tracer) choose(c, x, y ir.Ref) ir.Ref {
 }
 
 // plain returns the mask of dtype dt that is equivalent to a condition, or -1.
-func (t *tracer) plain(c ir.Ref, dt ir.DType) (mask int, kind maskKind) {
-	in, kind, want := &t.out[c], maskTrue, ir.Bool
+func (t *tracer) plain(c ir.Ref, dt ir.DType) (mask int, kind contract.MaskKind) {
+	in, kind, want := &t.out[c], contract.ByTrue, ir.Bool
 	switch {
 	case in.Op == ir.Not:
-		in, kind = &t.out[in.Args[0]], maskFalse
+		in, kind = &t.out[in.Args[0]], contract.ByFalse
 	case in.Op == ir.Eq && t.out[in.Args[1]].Op == ir.Const && t.out[in.Args[1]].Imm == minusInfs[dt].Imm:
-		in, kind, want = &t.out[in.Args[0]], maskInf, dt
+		in, kind, want = &t.out[in.Args[0]], contract.ByInf, dt
 	}
 	if in.Op != ir.Load || in.Args[0] != ir.None || in.DT != want {
 		return -1, 0

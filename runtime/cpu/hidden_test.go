@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/contract"
 )
 
 // hidingTest returns a kernel with operand 0, a mask 1 of floats, masks 2 and 3 of bools, and a
@@ -109,10 +111,10 @@ func TestHidingOf(t *testing.T) {
 		case h == nil:
 		case h.mask < 0:
 			got = fmt.Sprintf("computed small=%v", h.small)
-		case h.kind == maskInf && h.small:
+		case h.kind == contract.ByInf && h.small:
 			got = fmt.Sprintf("%d -inf", h.mask)
 		default:
-			got = fmt.Sprintf("%d %v small=%v", h.mask, h.kind == maskTrue, h.small)
+			got = fmt.Sprintf("%d %v small=%v", h.mask, h.kind == contract.ByTrue, h.small)
 		}
 		if got != c.want {
 			t.Errorf("by %v: %q, not %q\n%s", c.scalar, got, c.want, k)
@@ -162,8 +164,8 @@ func TestHidden(t *testing.T) {
 		}
 		second := interpreted(t, k, args, scalar, rows, cols)
 		for i := range rows * cols {
-			if !sameBits(ir.Float32, elementAt(first, int64(i), 4), elementAt(second, int64(i), 4)) {
-				t.Fatalf("element %d is %#x with one operand, %#x with another, where it is hidden by\n%s\nin\n%s", i, elementAt(first, int64(i), 4), elementAt(second, int64(i), 4), h.kernel, k)
+			if !kernels.SameBits(ir.Float32, ir.LoadBits(ir.Float32, first[4*i:]), ir.LoadBits(ir.Float32, second[4*i:])) {
+				t.Fatalf("element %d is %#x with one operand, %#x with another, where it is hidden by\n%s\nin\n%s", i, ir.LoadBits(ir.Float32, first[4*i:]), ir.LoadBits(ir.Float32, second[4*i:]), h.kernel, k)
 			}
 		}
 		found++
@@ -237,10 +239,10 @@ func hiddenBy(t *testing.T, k *codegen.Kernel, h *hiding, args []codegen.HostArg
 		}
 		hides := false
 		switch h.kind {
-		case maskInf:
-			hides = math.IsInf(float64(math.Float32frombits(uint32(elementAt(args[h.mask].Data, i, 4)))), -1)
+		case contract.ByInf:
+			hides = math.IsInf(float64(math.Float32frombits(uint32(ir.LoadBits(ir.Float32, args[h.mask].Data[4*i:])))), -1)
 		default:
-			hides = (args[h.mask].Data[i] == 1) == (h.kind == maskTrue)
+			hides = (args[h.mask].Data[i] == 1) == (h.kind == contract.ByTrue)
 		}
 		if hides != (out.Data[i] == 1) {
 			t.Fatalf("operand %d hides by kind %d element %d: %v, not\n%s", h.mask, h.kind, i, hides, h.kernel)

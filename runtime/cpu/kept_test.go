@@ -7,16 +7,17 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
 )
 
 // keeping returns a device that records launches, with machine code for everything.
 func keeping(t *testing.T, threads int) *device {
 	t.Helper()
-	if machineISA() == nil {
+	if jit.ISA() == nil {
 		t.Skip("no machine code here")
 	}
 	d := openTest(t, runtime.Config{Compile: runtime.CompileWait, Threads: threads})
@@ -29,7 +30,7 @@ func keeping(t *testing.T, threads int) *device {
 // keptCase is a launch that should be recorded.
 type keptCase struct {
 	k *codegen.Kernel
-	h *kerneltest.Launch
+	h *kernels.Launch
 }
 
 // keptCases returns launches for every kind of walker.
@@ -37,14 +38,14 @@ func keptCases(t *testing.T) map[string]keptCase {
 	rng := rand.New(rand.NewPCG(7, 1))
 	dots := map[string]dotLayout{"rows by columns": {"ik", "kj"}, "rows by rows": {"ik", "jk"}, "columns by columns": {"ki", "kj"}}
 	cases := map[string]keptCase{
-		"points": {scaled(t), kerneltest.NewLaunch(rng, scaled(t), []int64{7, 300}, 2, kerneltest.Dense)},
+		"points": {scaled(t), kernels.NewLaunch(rng, scaled(t), []int64{7, 300}, 2, kernels.Dense)},
 	}
-	apart := keptCase{scaled(t), kerneltest.NewLaunch(rng, scaled(t), []int64{5, 6, 80}, 3, kerneltest.Dense)}
+	apart := keptCase{scaled(t), kernels.NewLaunch(rng, scaled(t), []int64{5, 6, 80}, 3, kernels.Dense)}
 	apart.h.Args[0].Stride[0], apart.h.Args[0].Stride[1] = 80, 400 // several calls with equal frames
 	cases["points in another order"] = apart
 	for name, text := range rowtext.All {
 		if k := rowKernel(t, text); keepsRows(k) {
-			cases[name] = keptCase{k, kerneltest.NewLaunch(rng, k, []int64{5, 60}, 1, kerneltest.Dense)}
+			cases[name] = keptCase{k, kernels.NewLaunch(rng, k, []int64{5, 60}, 1, kernels.Dense)}
 		}
 	}
 	for name, sides := range dots {
@@ -85,8 +86,8 @@ func plainDot() *codegen.Kernel {
 // dotLayout is the order of the dims of either side in memory, the last one innermost.
 type dotLayout [2]string
 
-func (s dotLayout) launch(rng *rand.Rand, k *codegen.Kernel, size [3]int64) *kerneltest.Launch {
-	h := kerneltest.NewLaunch(rng, k, size[:], 2, kerneltest.Dense)
+func (s dotLayout) launch(rng *rand.Rand, k *codegen.Kernel, size [3]int64) *kernels.Launch {
+	h := kernels.NewLaunch(rng, k, size[:], 2, kernels.Dense)
 	for i, dims := range append(s[:], "ij") {
 		step := int64(1)
 		h.Args[i].Stride = [runtime.MaxRank]int64{}
@@ -98,6 +99,13 @@ func (s dotLayout) launch(rng *rand.Rand, k *codegen.Kernel, size [3]int64) *ker
 		}
 	}
 	return h
+}
+
+// preparedList prepares launches to be run one by one, even if they could be one function.
+func preparedList(d *device, list ...runtime.Launch) *prepared {
+	p := &prepared{d: d}
+	p.prepare(list)
+	return p
 }
 
 // TestKept checks that small launches of every kind are recorded, and give the oracle's bits at
@@ -114,7 +122,7 @@ func TestKept(t *testing.T) {
 				t.Errorf("%s: %d of 2 runs were as the first one", name, n)
 			}
 		}
-		if n := d.kept.bytes.Load(); n != 0 {
+		if n := d.kept.Bytes.Load(); n != 0 {
 			t.Errorf("%d bytes are kept of lists that are closed", n)
 		}
 	}
@@ -124,40 +132,40 @@ func TestKept(t *testing.T) {
 func TestKeptBound(t *testing.T) {
 	d := keeping(t, 1)
 	k := scaled(t)
-	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(7, 2)), k, []int64{90}, 1, kerneltest.Dense)
-	var list []runtime.Prepared
+	h := kernels.NewLaunch(rand.New(rand.NewPCG(7, 2)), k, []int64{90}, 1, kernels.Dense)
+	var list []*prepared
 	hold(t, d, k)
 	onDevice(t, d, k, h)
 	bound(t, d, k, h, func(l *runtime.Launch) {
 		for range 8 {
-			p := d.prepareList([]runtime.Launch{*l, *l})
-			if p == nil {
+			p := preparedList(d, *l, *l)
+			if len(p.list) == 0 {
 				t.Fatal("not prepared")
 			}
 			list = append(list, p)
-			if done, err := p.Run(); !done || err != nil {
-				t.Fatal(done, err)
+			if err := p.Run(); err != nil {
+				t.Fatal(err)
 			}
-			if d.kept.most == keptBytesAll {
-				d.kept.most = 7 * d.kept.bytes.Load() / 2 // three lists and one launch more
+			if d.kept.Most == keptBytesAll {
+				d.kept.Most = 7 * d.kept.Bytes.Load() / 2 // three lists and one launch more
 			}
 		}
 		kept := int64(0)
 		for _, p := range list {
-			if done, err := p.Run(); !done || err != nil {
-				t.Fatal(done, err)
+			if err := p.Run(); err != nil {
+				t.Fatal(err)
 			}
-			for _, k := range p.(*prepared).kept {
-				kept += k.runs
+			for _, k := range p.kept {
+				kept += k.Runs()
 			}
 		}
-		if n := d.kept.bytes.Load(); kept != 7 || n > d.kept.most {
-			t.Errorf("%d launches are kept, %d bytes of %d", kept, n, d.kept.most)
+		if n := d.kept.Bytes.Load(); kept != 7 || n > d.kept.Most {
+			t.Errorf("%d launches are kept, %d bytes of %d", kept, n, d.kept.Most)
 		}
 		for _, p := range list {
 			p.Close()
 		}
-		if n := d.kept.bytes.Load(); n != 0 {
+		if n := d.kept.Bytes.Load(); n != 0 {
 			t.Errorf("%d bytes are kept of lists that are closed", n)
 		}
 	})
@@ -189,8 +197,8 @@ func TestKeptFaults(t *testing.T) {
 		if err := d.Run([]runtime.Launch{*l, after}); err != nil { // makes code
 			t.Fatal(err)
 		}
-		p := d.prepareList([]runtime.Launch{*l, after})
-		if p == nil {
+		p := preparedList(d, *l, after)
+		if len(p.list) == 0 {
 			t.Fatal("not prepared")
 		}
 		defer p.Close()
@@ -203,10 +211,10 @@ func TestKeptFaults(t *testing.T) {
 				d.Write(out, ir.Float32, 0, make([]byte, 36))); err != nil {
 				t.Fatal(err)
 			}
-			done, err := p.Run()
+			err := p.Run()
 			var at *runtime.LaunchError
-			if faults := run == 0 || run == 3 || run == 4; !done || faults != (err != nil) || faults && (!errors.As(err, &at) || at.Index != 0 || !errors.Is(err, ir.ErrIndex)) {
-				t.Fatalf("run %d: %v, %v", run, done, err)
+			if faults := run == 0 || run == 3 || run == 4; faults != (err != nil) || faults && (!errors.As(err, &at) || at.Index != 0 || !errors.Is(err, ir.ErrIndex)) {
+				t.Fatalf("run %d: %v", run, err)
 			}
 			got, second := contents(t, d, k, h, l)[3], make([]byte, 36)
 			if err := d.Read(second, ir.Float32, out, 0); err != nil {
@@ -221,11 +229,11 @@ func TestKeptFaults(t *testing.T) {
 				}
 				continue
 			}
-			if err := kerneltest.Same(ir.Float32, got, want[3]); err != nil {
+			if err := kernels.Same(ir.Float32, got, want[3]); err != nil {
 				t.Fatalf("run %d: %v", run, err)
 			}
 		}
-		if n := p.(*prepared).kept[0].runs; n != 4 {
+		if n := p.kept[0].Runs(); n != 4 {
 			t.Errorf("%d of 4 runs were as the first good one", n)
 		}
 	})

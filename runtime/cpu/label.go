@@ -3,11 +3,11 @@ package cpu
 import (
 	"fmt"
 
-	"github.com/millrace-go/millrace/internal/label"
+	"github.com/millrace-go/millrace/internal/proflabel"
 )
 
 // mark returns the program's label; the first call makes it.
-func (p *program) mark(m *label.Marks) any {
+func (p *program) mark(m *proflabel.Marks) any {
 	if have := p.label.Load(); have != nil {
 		return *have
 	}
@@ -17,13 +17,13 @@ func (p *program) mark(m *label.Marks) any {
 }
 
 // labelled runs a launch with the kernel's name as the label of the goroutines that run it.
-func (e *executor) labelled(m *label.Marks, r *ready) error {
+func (e *executor) labelled(m *proflabel.Marks, r *ready) error {
 	mark := r.p.mark(m)
 	m.Set(mark)
-	e.pool.marks, e.pool.mark = m, mark
+	e.pool.Label(m, mark)
 	defer func() {
 		m.Set(nil)
-		e.pool.marks, e.pool.mark = nil, nil
+		e.pool.Label(nil, nil)
 	}()
 	return e.plain(r)
 }

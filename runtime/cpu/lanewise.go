@@ -37,8 +37,8 @@ func (r *ready) outOfRange(operand int, index int64) error {
 
 // faulted returns that error if the executor has recorded a fault.
 func (r *ready) faulted() error {
-	if r.fault == nil || !r.fault.set {
+	if r.fault == nil || !r.fault.Set {
 		return nil
 	}
-	return r.outOfRange(int(r.fault.operand), r.fault.index)
+	return r.outOfRange(int(r.fault.Operand), r.fault.Index)
 }

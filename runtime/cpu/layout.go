@@ -49,16 +49,16 @@ func parseLayout(s string, operands int) (k classKey, thin bool, err error) {
 	classes := strings.Split(words[0], "/")
 	to := [...]*[maxOperands / 32]uint64{&k.points, &k.rows, &k.second}
 	if len(classes) != len(to) || operands > maxOperands {
-		return k, false, fmt.Errorf("cpu: no layout of %d operands: %q", operands, s)
+		return k, false, fmt.Errorf("cpu: %[2]q is not a layout of %[1]d operands", operands, s)
 	}
 	for i, list := range classes {
 		if len(list) != operands {
-			return k, false, fmt.Errorf("cpu: a layout of %d operands, not %d: %q", len(list), operands, s)
+			return k, false, fmt.Errorf("cpu: the layout %[3]q has %[1]d operands, the kernel has %[2]d", len(list), operands, s)
 		}
 		for j := range operands {
 			c, ok := accessClass(list[j])
 			if !ok {
-				return k, false, fmt.Errorf("cpu: no access class %q in the layout %q", list[j], s)
+				return k, false, fmt.Errorf("cpu: %q in the layout %q is not an access class", list[j], s)
 			}
 			setClass(to[i], j, c)
 		}
@@ -70,7 +70,7 @@ func parseLayout(s string, operands int) (k classKey, thin bool, err error) {
 		}
 		switch {
 		case next == len(layoutFlags):
-			return k, false, fmt.Errorf("cpu: %q is out of place in the layout %q", w, s)
+			return k, false, fmt.Errorf("cpu: the layout %[2]q has the unknown or misplaced word %[1]q", w, s)
 		case next == len(flags):
 			thin = true
 		default:
@@ -91,14 +91,14 @@ func accessClass(letter byte) (codegen.AccessClass, bool) {
 }
 
 // unitsOf returns the units to print for a layout of a schedule that is lowered for tier 1: a
-// function for each phase. Their names begin with prefix.
-func unitsOf(s *codegen.Schedule, key *classKey, prefix string) []cgo.Unit {
+// function for each phase.
+func unitsOf(s *codegen.Schedule, key *classKey) []cgo.Unit {
 	var units []cgo.Unit
 	for i := range s.Phases {
 		ph := &s.Phases[i]
-		name := prefix
+		name := kernelSymbol
 		if len(s.Phases) > 1 {
-			name = fmt.Sprintf("%s_%d", prefix, i)
+			name = fmt.Sprintf("%s_%d", kernelSymbol, i)
 		}
 		units = append(units, cgo.Unit{Name: name, Kernel: ph.Kernel, Variant: key.variant(i, ph, s.Temps)})
 	}
@@ -106,11 +106,11 @@ func unitsOf(s *codegen.Schedule, key *classKey, prefix string) []cgo.Unit {
 }
 
 // lowerForC lowers a kernel and splits it into phases, as tier 1 does.
-func lowerForC(k *codegen.Kernel, opt codegen.PhaseOptions) (*codegen.Schedule, error) {
+func lowerForC(k *codegen.Kernel, opt codegen.PhaseOptions) (*phasePlan, error) {
 	lowered, err := codegen.Lower(k)
 	if err != nil {
 		return nil, err
 	}
 	opt.Most = maxPhaseOperands
-	return codegen.Phases(lowered, opt), nil
+	return planPhases(codegen.Phases(lowered, opt))
 }

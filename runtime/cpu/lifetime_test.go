@@ -14,8 +14,9 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/ccode"
 )
 
 // kernelOf returns one of 10,000 different kernels, for n from 0 to 9,999.
@@ -40,7 +41,7 @@ func kernelOf(t testing.TB, n int) *codegen.Kernel {
 func runNumbered(t testing.TB, d *device, n int) {
 	t.Helper()
 	k := kernelOf(t, n)
-	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(uint64(n), 1)), k, []int64{100}, 1, kerneltest.Dense)
+	h := kernels.NewLaunch(rand.New(rand.NewPCG(uint64(n), 1)), k, []int64{100}, 1, kernels.Dense)
 	compare(t, fmt.Sprint("kernel ", n), k, onDevice(t, d, k, h), reference(t, k, h))
 }
 
@@ -84,7 +85,7 @@ func TestProgramsGo(t *testing.T) {
 func TestObjectsGo(t *testing.T) {
 	needCompiler(t)
 	d := openTest(t, byC(runtime.Config{Threads: 1, Compile: runtime.CompileWait}))
-	collected(t, "an object of an earlier test", func() bool { return objectCount.Load() == 0 })
+	collected(t, "an object of an earlier test", func() bool { return ccode.Objects() == 0 })
 	kept, err := d.Build(kernelOf(t, 0))
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +93,7 @@ func TestObjectsGo(t *testing.T) {
 	for n := range 8 {
 		runNumbered(t, d, n)
 	}
-	collected(t, "an object", func() bool { return objectCount.Load() == 1 })
+	collected(t, "an object", func() bool { return ccode.Objects() == 1 })
 	runNumbered(t, d, 0) // by its compiled code
 	if s := d.Stats(); s.Compiles != 8 || s.Tier0 != 0 {
 		t.Errorf("%d compiles for 8 kernels, %d launches interpreted", s.Compiles, s.Tier0)
@@ -101,7 +102,7 @@ func TestObjectsGo(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	if n := objectCount.Load(); n != 0 {
+	if n := ccode.Objects(); n != 0 {
 		t.Errorf("%d objects after the device was closed", n)
 	}
 }
@@ -110,12 +111,12 @@ func TestObjectsGo(t *testing.T) {
 // are in use, kernels stay interpreted, and each is reported.
 func TestObjectsFull(t *testing.T) {
 	needCompiler(t)
-	collected(t, "an object of an earlier test", func() bool { return objectCount.Load() == 0 })
-	was := maxObjects
-	maxObjects = 3
-	t.Cleanup(func() { maxObjects = was }) // after the device was closed
+	collected(t, "an object of an earlier test", func() bool { return ccode.Objects() == 0 })
+	was := compileLimits
+	compileLimits.Objects = 3
+	t.Cleanup(func() { compileLimits = was })
 	d, faults := faulty(t, runtime.Config{Threads: 1, Compile: runtime.CompileWait, OnCompile: func(_ runtime.Kernel, _ float64, err error) {
-		var full *fullError
+		var full *ccode.FullError
 		if err != nil && !errors.As(err, &full) {
 			t.Error(err)
 		}
@@ -123,8 +124,8 @@ func TestObjectsFull(t *testing.T) {
 	for n := range 6 { // none of them is kept
 		runNumbered(t, d, n)
 	}
-	if s := d.Stats(); s.Compiles != 6 || s.Tier0 != 0 || faults.Load() != 0 || objectCount.Load() > 3 {
-		t.Fatalf("dropped kernels: %d compiles, %d interpreted, %d faults, %d objects", s.Compiles, s.Tier0, faults.Load(), objectCount.Load())
+	if s := d.Stats(); s.Compiles != 6 || s.Tier0 != 0 || faults.Load() != 0 || ccode.Objects() > 3 {
+		t.Fatalf("dropped kernels: %d compiles, %d interpreted, %d faults, %d objects", s.Compiles, s.Tier0, faults.Load(), ccode.Objects())
 	}
 	var kept []runtime.Program
 	for n := range 5 {
@@ -140,7 +141,7 @@ func TestObjectsFull(t *testing.T) {
 	}
 	goruntime.KeepAlive(kept)
 	kept = nil
-	collected(t, "an object", func() bool { return objectCount.Load() == 0 })
+	collected(t, "an object", func() bool { return ccode.Objects() == 0 })
 	runNumbered(t, d, 103)
 	if s := d.Stats(); s.Compiles != 10 {
 		t.Errorf("%d compiles once there was room again, want one more than 9", s.Compiles)
@@ -156,7 +157,7 @@ func TestLifetimeHammer(t *testing.T) {
 		byC(runtime.Config{Threads: 2, Compile: runtime.CompileWait, Cache: &mapCache{entries: map[string][]byte{}}}), // loads more than it compiles
 		byC(runtime.Config{Threads: 2, Cache: &mapCache{entries: map[string][]byte{}}}),
 	} {
-		if c.Compile == runtime.CompileC && findCompiler() == "" {
+		if c.Compile == runtime.CompileC && ccode.Find() == "" {
 			continue
 		}
 		hammerLifetimes(t, openTest(t, c))
@@ -194,7 +195,7 @@ func hammerLifetimes(t *testing.T, d *device) {
 // the program.
 func tryNumbered(t *testing.T, d *device, n int, rng *rand.Rand) {
 	k := kernelOf(t, n)
-	h := kerneltest.NewLaunch(rng, k, []int64{1 << 14}, 1, kerneltest.Dense)
+	h := kernels.NewLaunch(rng, k, []int64{1 << 14}, 1, kernels.Dense)
 	bound(t, d, k, h, func(l *runtime.Launch) {
 		if c := d.Choices(l); len(c.List) > 0 {
 			l.Choice = c.List[rng.IntN(len(c.List))].Code

@@ -7,13 +7,16 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/codegen/native"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/codegen/native/amd64"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/operands"
 )
 
 // TestReachesFar checks that prefetched memory is memory that will be read.
 func TestReachesFar(t *testing.T) {
-	isa := machineISA()
+	isa := jit.ISA()
 	if isa == nil {
 		t.Skip("no machine code here")
 	}
@@ -39,9 +42,9 @@ func TestReachesFar(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := args{rank: 2, dims: [runtime.MaxRank]int64{c.dims[0], c.dims[1]}}
+		a := args{Args: operands.Args{Rank: 2, Dims: [runtime.MaxRank]int64{c.dims[0], c.dims[1]}}}
 		for _, s := range c.stride {
-			a.ops = append(a.ops, operand{stride: [runtime.MaxRank]int64{s[0], s[1]}})
+			a.Ops = append(a.Ops, operand{Stride: [runtime.MaxRank]int64{s[0], s[1]}})
 		}
 		w := machineWalk{p: p, a: &a, merged: &merged{p: p, inner: c.dims[1]}}
 		if w.merge(); w.long != c.want {
@@ -53,7 +56,7 @@ func TestReachesFar(t *testing.T) {
 // TestAsksAhead checks that only loops for streamed memory prefetch, and that they do so once per
 // line.
 func TestAsksAhead(t *testing.T) {
-	isa := machineISA()
+	isa := jit.ISA()
 	if isa == nil || !isa.PassesCaches() {
 		t.Skip("nothing is stored past the caches here")
 	}
@@ -68,7 +71,7 @@ func TestAsksAhead(t *testing.T) {
 			want := 0
 			if ahead {
 				want = max(lines, 1)
-				if isa == native.AVX2 {
+				if isa == amd64.AVX2 {
 					want++ // from the loop of one vector
 				}
 			}
@@ -82,7 +85,7 @@ func TestAsksAhead(t *testing.T) {
 // TestAsksForTiles checks that row kernels prefetch their next tile, and that other kernels have
 // none.
 func TestAsksForTiles(t *testing.T) {
-	if machineISA() == nil {
+	if jit.ISA() == nil {
 		t.Skip("no machine code here")
 	}
 	d := openTest(t, runtime.Config{Compile: runtime.CompileNative, Tier: 1, Threads: 1})

@@ -8,12 +8,13 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/native"
 	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
 )
 
 // BenchmarkMachineCode measures the time from the lowered kernel of a GELU of 46 operations to
 // callable code, and the part of it for mapping memory: medians.
 func BenchmarkMachineCode(b *testing.B) {
-	isa := machineISA()
+	isa := jit.ISA()
 	if isa == nil {
 		b.Skip("no machine code here")
 	}

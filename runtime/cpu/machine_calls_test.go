@@ -15,10 +15,12 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/codegen/native"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/codegen/native/amd64"
 	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/operands"
 )
 
 // threadTime returns the processor time of this thread, without that of other threads.
@@ -32,10 +34,10 @@ func threadTime() time.Duration {
 // machineTargets lists the targets that this processor supports.
 func machineTargets() (list []*native.ISA) {
 	if machine.Level() >= machine.AVX512 {
-		list = append(list, native.AVX512)
+		list = append(list, amd64.AVX512)
 	}
 	if machine.Level() >= machine.AVX2 {
-		list = append(list, native.AVX2)
+		list = append(list, amd64.AVX2)
 	}
 	return list
 }
@@ -79,9 +81,9 @@ func newOneCall(t testing.TB, k *codegen.Kernel, class codegen.AccessClass, isa 
 	if err != nil {
 		t.Fatalf("%v\n%v", err, k)
 	}
-	c := &oneCall{p: p, a: args{rank: 1, scratch: fencedBytes(t, p.scratch()), fault: new(indexFault)}}
+	c := &oneCall{p: p, a: args{Args: operands.Args{Rank: 1, Scratch: fencedBytes(t, p.scratch()), Fault: new(indexFault)}}}
 	n := p.chunk
-	c.a.dims[0] = n
+	c.a.Dims[0] = n
 	for i, o := range k.Operands {
 		step := int64(1)
 		switch u.Class[i] {
@@ -91,24 +93,24 @@ func newOneCall(t testing.TB, k *codegen.Kernel, class codegen.AccessClass, isa 
 			step = 17
 		}
 		op := operand{}
-		op.stride[0] = step
+		op.Stride[0] = step
 		if o.Kind != codegen.Index {
 			for _, in := range k.Body {
 				if in.Op == ir.LoadAt && int(uint32(in.Imm)) == i {
-					op.isize, op.istride = 1<<18, 32
+					op.IndexSize, op.IndexStride = 1<<18, 32
 				}
 			}
-			b := fencedBytes(t, (step*(n-1)+1+op.isize*op.istride)*int64(o.DT.Size()))
+			b := fencedBytes(t, (step*(n-1)+1+op.IndexSize*op.IndexStride)*int64(o.DT.Size()))
 			fill(o.DT, b)
 			c.data = append(c.data, b)
-			op.base = unsafe.Pointer(unsafe.SliceData(b))
+			op.Base = unsafe.Pointer(unsafe.SliceData(b))
 		}
-		c.a.ops = append(c.a.ops, op)
+		c.a.Ops = append(c.a.Ops, op)
 	}
 	for _, dt := range k.Scalars {
 		var b [8]byte
 		fill(dt, b[:dt.Size()])
-		c.a.scalars = append(c.a.scalars, *(*uint64)(unsafe.Pointer(&b)))
+		c.a.Scalars = append(c.a.Scalars, *(*uint64)(unsafe.Pointer(&b)))
 	}
 	return c
 }
@@ -166,7 +168,7 @@ func putBits(b []byte, bits uint64) {
 
 func randomFill(rng *rand.Rand, dt ir.DType, b []byte) {
 	for i := 0; i+dt.Size() <= len(b); i += dt.Size() {
-		putBits(b[i:i+dt.Size()], kerneltest.Value(rng, dt))
+		putBits(b[i:i+dt.Size()], kernels.Value(rng, dt))
 	}
 }
 
@@ -180,9 +182,9 @@ const slower = 5
 func TestCallsAreShort(t *testing.T) {
 	const most = 200 * time.Microsecond
 	for _, isa := range machineTargets() {
-		for _, dt := range kerneltest.DTypes {
+		for _, dt := range kernels.DTypes {
 			t.Run(isa.Name+"/"+dt.String(), func(t *testing.T) {
-				every := kerneltest.EveryOp(dt, nil)
+				every := kernels.EveryOp(dt, nil)
 				longest, what := time.Duration(0), ""
 				for s := range every.Stores {
 					k, err := codegen.Lower(onlyStore(every, s))
@@ -261,7 +263,7 @@ func TestFarCallsAreShort(t *testing.T) {
 				if n = min(n, p.chunk); n < p.chunk {
 					rows = max(p.callRows(n), 1)
 				}
-				a := args{rank: 2, dims: [runtime.MaxRank]int64{rows, n}, scratch: fencedBytes(t, p.scratch()), fault: new(indexFault)}
+				a := args{Args: operands.Args{Rank: 2, Dims: [runtime.MaxRank]int64{rows, n}, Scratch: fencedBytes(t, p.scratch()), Fault: new(indexFault)}}
 				rng := rand.New(rand.NewPCG(1, 2))
 				for i, o := range k.Operands {
 					step, row, count := int64(1), n+5, (n+5)*rows
@@ -282,9 +284,9 @@ func TestFarCallsAreShort(t *testing.T) {
 							b[at] = 1
 						}
 					}
-					op := operand{base: unsafe.Pointer(unsafe.SliceData(b)), isize: table, istride: 1}
-					op.stride[0], op.stride[1] = row, step
-					a.ops = append(a.ops, op)
+					op := operand{Base: unsafe.Pointer(unsafe.SliceData(b)), IndexSize: table, IndexStride: 1}
+					op.Stride[0], op.Stride[1] = row, step
+					a.Ops = append(a.Ops, op)
 				}
 				goruntime.LockOSThread()
 				best := time.Duration(math.MaxInt64)

@@ -2,25 +2,61 @@ package cpu
 
 import (
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
 )
 
-// wantMachine makes machine code of a variant as soon as that is worth it, while the launch waits.
-func (d *device) wantMachine(v *variant, bytes int64, provisional bool) {
-	if v.failed.Load() || v.code.Load() != nil || v.heat.Add(bytes+heatOfLaunch) < v.heatForCode(provisional) && !d.waitsForCode() {
-		return
+// wantsMachine adds a launch to a variant's heat, and reports whether the launch is worth machine
+// code that does not exist yet. The launch then waits for makeMachines.
+func (d *device) wantsMachine(v *variant, bytes int64, provisional bool) bool {
+	return !v.failed.Load() && v.code.Load() == nil && (v.heat.Add(bytes+heatOfLaunch) >= v.heatForCode(provisional) || d.waitsForCode())
+}
+
+// makeMachines makes machine code of variants on at most so many threads, one of which is the
+// caller's. A panic on another thread goes on in the caller.
+func (d *device) makeMachines(list []*variant, threads int64) {
+	var next atomic.Int32
+	work := func() {
+		for i := next.Add(1); int(i) <= len(list); i = next.Add(1) {
+			d.makeMachine(list[i-1])
+		}
 	}
+	var others sync.WaitGroup
+	var broken atomic.Pointer[any]
+	for range min(threads, int64(len(list))) - 1 {
+		others.Go(func() {
+			defer func() {
+				if r := recover(); r != nil {
+					broken.Store(&r)
+				}
+			}()
+			work()
+		})
+	}
+	func() {
+		defer others.Wait()
+		work()
+	}()
+	if r := broken.Load(); r != nil {
+		panic(*r)
+	}
+}
+
+// makeMachine makes machine code of a variant, unless that was done before.
+func (d *device) makeMachine(v *variant) {
 	v.making.Lock()
 	defer v.making.Unlock()
 	if v.code.Load() != nil || v.failed.Load() {
 		return
 	}
 	begin := time.Now()
-	code, err := d.makeMachine(v)
+	code, err := machineCode(v)
 	took := time.Since(begin)
 	if err != nil {
 		d.refuseMachine(v, err)
@@ -35,39 +71,14 @@ func (d *device) wantMachine(v *variant, bytes int64, provisional bool) {
 	}
 }
 
-// ownCode returns machine code for a variant whose code was compiled into the program. It is made
-// when a choice first needs it; nil if it cannot be made.
-func (d *device) ownCode(v *variant) *compiled {
-	if code := v.own.Load(); code != nil || v.failed.Load() || !d.machine {
-		return code
-	}
-	v.making.Lock()
-	defer v.making.Unlock()
-	if code := v.own.Load(); code != nil || v.failed.Load() {
-		return code
-	}
-	code, err := d.makeMachine(v)
-	if err != nil {
-		d.refuseMachine(v, err)
-		return nil
-	}
-	d.count.native.Add(1)
-	v.own.Store(code)
-	return code
-}
-
 // waitsForCode reports that runs wait for code, however small they are.
 func (d *device) waitsForCode() bool {
 	return d.cfg.Compile == runtime.CompileWait || d.cfg.Tier > 0
 }
 
-// makeMachine makes the code of all phases of a variant.
-func (d *device) makeMachine(v *variant) (*compiled, error) {
-	units, phases, err := v.units()
-	if err != nil {
-		return nil, err
-	}
-	plan, err := planPhases(phases)
+// machineCode makes the code of all phases of a variant.
+func machineCode(v *variant) (*compiled, error) {
+	units, plan, err := v.units()
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +93,12 @@ func (d *device) makeMachine(v *variant) (*compiled, error) {
 		if v.key.cols {
 			looks = computesFolded(&plan.Phases[i])
 		}
-		p, err := newMachinePhase(&units[i], len(units[i].Operands)-len(plan.Temps), machineISA(), looks)
+		p, err := newMachinePhase(&units[i], len(units[i].Operands)-len(plan.Temps), jit.ISA(), looks)
 		if err != nil {
 			return nil, err
 		}
 		p.number = i
-		p.folds = p.compileFolding(plan.rowOps[i], v.key.cols)
+		p.folds = p.compileFolding(plan.Ops[i], v.key.cols)
 		c.evaluators = append(c.evaluators, p)
 	}
 	return c, nil

@@ -15,6 +15,8 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/operands"
 )
 
 // cutShort runs a kernel on a mapped file that was truncated.
@@ -37,16 +39,16 @@ func cutShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newMachinePhase(&cgo.Unit{Kernel: k, Variant: cgo.Variant{Class: make([]codegen.AccessClass, 2)}}, 2, machineISA(), false)
+	p, err := newMachinePhase(&cgo.Unit{Kernel: k, Variant: cgo.Variant{Class: make([]codegen.AccessClass, 2)}}, 2, jit.ISA(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := args{rank: 1, dims: [runtime.MaxRank]int64{n}, scratch: make([]byte, p.scratch())}
+	a := args{Args: operands.Args{Rank: 1, Dims: [runtime.MaxRank]int64{n}, Scratch: make([]byte, p.scratch())}}
 	out := make([]byte, 4*n)
 	for _, b := range [][]byte{mem, out} {
-		o := operand{base: unsafe.Pointer(unsafe.SliceData(b))}
-		o.stride[0] = 1
-		a.ops = append(a.ops, o)
+		o := operand{Base: unsafe.Pointer(unsafe.SliceData(b))}
+		o.Stride[0] = 1
+		a.Ops = append(a.Ops, o)
 	}
 	p.eval(&a, 0, n)
 	if err := f.Truncate(8192); err != nil {
@@ -60,7 +62,7 @@ func cutShort(t *testing.T) {
 // Go code: the end of the process, or a panic if the program asked for one. The stack can be
 // unwound, so no "unexpected return pc" hides the cause.
 func TestFileCutShort(t *testing.T) {
-	if machineISA() == nil {
+	if jit.ISA() == nil {
 		t.Skip("no machine code here")
 	}
 	const variable = "MILLRACE_TEST_CUT"

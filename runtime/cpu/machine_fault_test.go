@@ -12,25 +12,26 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/kerneltest"
 	"github.com/millrace-go/millrace/internal/machine"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
 )
 
 // machineTest returns kernels with several phases, forms and folds.
 func machineTest(t testing.TB) map[string]*codegen.Kernel {
 	t.Helper()
-	return map[string]*codegen.Kernel{"softmax": rowKernel(t, rowtext.Softmax), "norm": rowKernel(t, rowtext.Norm), "points": mixedKernel()}
+	return map[string]*codegen.Kernel{"softmax": rowKernel(t, rowtext.Softmax), "norm": rowKernel(t, rowtext.Norm), "points": kernels.MixedKernel()}
 }
 
 // launchOf returns a launch whose rows, if the kernel has rows, are long enough for folds.
-func launchOf(k *codegen.Kernel, seed uint64) *kerneltest.Launch {
+func launchOf(k *codegen.Kernel, seed uint64) *kernels.Launch {
 	kept := 2
 	if k.HasRows() {
 		kept = 1
 	}
-	return kerneltest.NewLaunch(rand.New(rand.NewPCG(seed, 5)), k, []int64{5, 700}, kept, kerneltest.Dense)
+	return kernels.NewLaunch(rand.New(rand.NewPCG(seed, 5)), k, []int64{5, 700}, kept, kernels.Dense)
 }
 
 // inOwnProcess runs a test in its own process, because folds that were refused memory stay without
@@ -56,7 +57,7 @@ func inOwnProcess(t *testing.T) bool {
 // TestRefusedMemory refuses memory for code, and then making it executable, at every step: results
 // must be correct, and the refusal counted and reported once.
 func TestRefusedMemory(t *testing.T) {
-	if machineISA() == nil {
+	if jit.ISA() == nil {
 		t.Skip("no machine code here")
 	}
 	if !inOwnProcess(t) {
@@ -73,7 +74,7 @@ func TestRefusedMemory(t *testing.T) {
 					}
 					told++
 				}})
-				lesser := lesserRefused.Load()
+				lesser := jit.Refused.Load()
 				live, _ := machine.Live()
 				fault.SetAfter(point, pass, 1)
 				h := launchOf(k, uint64(pass))
@@ -82,7 +83,7 @@ func TestRefusedMemory(t *testing.T) {
 					compare(t, fmt.Sprintf("%s, %s refused after %d", name, point, pass), k, onDevice(t, d, k, h), want)
 				}
 				fault.Reset()
-				s, lost := d.Stats(), lesserRefused.Load()-lesser
+				s, lost := d.Stats(), jit.Refused.Load()-lesser
 				if now, _ := machine.Live(); now > live+16 {
 					t.Errorf("%d mappings, %d before", now, live)
 				}
@@ -92,10 +93,10 @@ func TestRefusedMemory(t *testing.T) {
 					}
 					break
 				}
-				if refused := s.NativeRefused - lesserRefused.Load(); refused+lost != 1 || told != int(refused) || s.NativeKernels != 1-refused {
+				if refused := s.NativeRefused - jit.Refused.Load(); refused+lost != 1 || told != int(refused) || s.NativeKernels != 1-refused {
 					t.Errorf("%s, %s after %d: %d refused, %d lesser ones, %d kernels, told %d times", name, point, pass, refused, lost, s.NativeKernels, told)
 				}
-				if s.NativeRefused > lesserRefused.Load() && (s.Fallbacks == 0 || s.Tier0 == 0) {
+				if s.NativeRefused > jit.Refused.Load() && (s.Fallbacks == 0 || s.Tier0 == 0) {
 					t.Errorf("%s: %d fallbacks, %d interpreted", name, s.Fallbacks, s.Tier0)
 				}
 				d.Close()
@@ -107,7 +108,7 @@ func TestRefusedMemory(t *testing.T) {
 // TestRefusedForEver checks that a lack of memory for code is reported once, for any number of
 // kernels, and counted for each.
 func TestRefusedForEver(t *testing.T) {
-	if machineISA() == nil {
+	if jit.ISA() == nil {
 		t.Skip("no machine code here")
 	}
 	if !inOwnProcess(t) {
@@ -124,29 +125,29 @@ func TestRefusedForEver(t *testing.T) {
 			compare(t, "refused", k, onDevice(t, d, k, h), reference(t, k, h))
 		}
 	}
-	if s := d.Stats(); told != 1 || s.NativeRefused-lesserRefused.Load() != 3 || s.NativeKernels != 0 || s.Fallbacks != 6 {
-		t.Errorf("told %d times, %d refused, %d kernels, %d fallbacks", told, s.NativeRefused-lesserRefused.Load(), s.NativeKernels, s.Fallbacks)
+	if s := d.Stats(); told != 1 || s.NativeRefused-jit.Refused.Load() != 3 || s.NativeKernels != 0 || s.Fallbacks != 6 {
+		t.Errorf("told %d times, %d refused, %d kernels, %d fallbacks", told, s.NativeRefused-jit.Refused.Load(), s.NativeKernels, s.Fallbacks)
 	}
 }
 
 // TestRefusedKernel checks that a kernel that cannot become code is interpreted, counted and
 // reported.
 func TestRefusedKernel(t *testing.T) {
-	if machineISA() == nil {
+	if jit.ISA() == nil {
 		t.Skip("no machine code here")
 	}
 	fault.Set(fault.Compile, 1)
 	defer fault.Reset()
 	var told []error
 	d := openTest(t, runtime.Config{Compile: runtime.CompileNative, Threads: 1, Tier: 1, OnError: func(err error) { told = append(told, err) }})
-	k := mixedKernel()
+	k := kernels.MixedKernel()
 	hold(t, d, k)
 	h := launchOf(k, 4)
 	for range 3 {
 		compare(t, "refused", k, onDevice(t, d, k, h), reference(t, k, h))
 	}
 	var ce *runtime.CompileError
-	if s := d.Stats(); len(told) != 1 || !errors.As(told[0], &ce) || s.NativeRefused-lesserRefused.Load() != 1 || s.CompileFails != 1 || s.Fallbacks != 3 {
+	if s := d.Stats(); len(told) != 1 || !errors.As(told[0], &ce) || s.NativeRefused-jit.Refused.Load() != 1 || s.CompileFails != 1 || s.Fallbacks != 3 {
 		t.Errorf("told %v, %+v", told, s)
 	}
 }
@@ -162,7 +163,7 @@ func TestNoExecutableMemory(t *testing.T) {
 	}
 	fault.Set(fault.MapCode, -1) // each request is refused, and counted
 	defer fault.Reset()
-	lesser := lesserRefused.Load()
+	lesser := jit.Refused.Load()
 	live, _ := machine.Live()
 	for _, c := range []runtime.Config{{Compile: runtime.CompileOff}, {Compile: runtime.CompileC, Tier: -1}, {Compile: runtime.CompileNative, Tier: -1}} {
 		c.Threads = 2
@@ -173,7 +174,7 @@ func TestNoExecutableMemory(t *testing.T) {
 				compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))
 			}
 		}
-		if s := d.Stats(); s.NativeRefused != lesser || s.NativeKernels != 0 || lesserRefused.Load() != lesser {
+		if s := d.Stats(); s.NativeRefused != lesser || s.NativeKernels != 0 || jit.Refused.Load() != lesser {
 			t.Errorf("compile mode %d, tier %d: %d asked for, %d made", c.Compile, c.Tier, s.NativeRefused-lesser, s.NativeKernels)
 		}
 	}
@@ -185,7 +186,7 @@ func TestNoExecutableMemory(t *testing.T) {
 // TestRefusedBesideC checks that the runtime's own loops are machine code also beside kernels of
 // C. If that is refused, Go's loops run: this is counted, and the results are correct.
 func TestRefusedBesideC(t *testing.T) {
-	if machineISA() == nil {
+	if jit.ISA() == nil {
 		t.Skip("no machine code here")
 	}
 	if !inOwnProcess(t) {
@@ -193,13 +194,54 @@ func TestRefusedBesideC(t *testing.T) {
 	}
 	fault.Set(fault.MapCode, -1)
 	defer fault.Reset()
-	lesser := lesserRefused.Load()
+	lesser := jit.Refused.Load()
 	d := openTest(t, runtime.Config{Compile: runtime.CompileC, Threads: 2})
 	for name, k := range machineTest(t) {
 		h := launchOf(k, 6)
 		compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))
 	}
-	if s := d.Stats(); s.NativeRefused == 0 || lesserRefused.Load() == lesser || s.NativeKernels != 0 {
+	if s := d.Stats(); s.NativeRefused == 0 || jit.Refused.Load() == lesser || s.NativeKernels != 0 {
 		t.Errorf("%d refused, %d kernels", s.NativeRefused, s.NativeKernels)
+	}
+}
+
+// TestMakeMachines checks that threads make each variant once, and that a panic on any of them goes
+// on in the caller.
+func TestMakeMachines(t *testing.T) {
+	if jit.ISA() == nil {
+		t.Skip("no machine code here")
+	}
+	d := opened(t, runtime.Config{Compile: runtime.CompileNative, Threads: 3})
+	var list []*variant
+	for _, k := range machineTest(t) {
+		hold(t, d, k)
+		bound(t, d, k, launchOf(k, 1), func(l *runtime.Launch) {
+			r, err := d.order(l, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := r.classKey()
+			v := r.sched.variantFor(&key)
+			list = append(list, v, v)
+		})
+	}
+	d.makeMachines(list, 3)
+	for _, v := range list {
+		if v.code.Load() == nil {
+			t.Errorf("no code of %s", v.sched.prog.text)
+		}
+	}
+	if n := d.Stats().NativeKernels; int(n) != len(list)/2 {
+		t.Errorf("%d kernels were made of %d", n, len(list)/2)
+	}
+	for range 20 {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("a panic was lost")
+				}
+			}()
+			d.makeMachines([]*variant{{}, list[0], {}, {}}, 3)
+		}()
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/codegen/native"
-	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
 )
 
 // machinePhase is a phase as machine code. The code handles rows of points at a constant step.
@@ -24,11 +24,11 @@ type machinePhase struct {
 	mxcsr  uint32
 	number int // of the phase
 
-	whole  machineCode
-	past   func() *machineCode // stores past the caches; returns nil if unavailable
-	ahead  func() *machineCode // as past, with prefetching
-	folds  *machineCode        // folds rows of the values that it computes, see compileFolding; or nil
-	bypass uint64              // operands that past stores past the caches
+	whole  jit.Code
+	past   func() *jit.Code // stores past the caches; returns nil if unavailable
+	ahead  func() *jit.Code // as past, with prefetching
+	folds  *jit.Code        // folds rows of the values that it computes, see compileFolding; or nil
+	bypass uint64           // operands that past stores past the caches
 
 	used   []int32 // operands that the code reads or writes
 	direct []int32 // the used operands that are addressed by steps
@@ -38,26 +38,6 @@ type machinePhase struct {
 	work   int64   // most points of a call by computation alone
 
 	listing atomic.Pointer[string] // the assembly, once requested
-}
-
-// machineCode is a function in executable memory.
-type machineCode struct {
-	f     *native.Func
-	code  *machine.Code
-	entry uintptr
-}
-
-// machineISA returns the target of machine code, nil if there is none.
-func machineISA() *native.ISA {
-	switch machine.Level() {
-	case machine.AVX512:
-		return native.AVX512
-	case machine.AVX2:
-		return native.AVX2
-	case machine.NEON:
-		return native.NEON
-	}
-	return nil
 }
 
 const (
@@ -92,14 +72,14 @@ func (p *machinePhase) bound() {
 			memory += farMemory
 		}
 	}
-	lanes := int64(p.whole.f.Lanes)
-	p.work = callWork / int64(max(p.whole.f.Work, 1)) * lanes
+	lanes := int64(p.whole.Func.Lanes)
+	p.work = callWork / int64(max(p.whole.Func.Work, 1)) * lanes
 	p.chunk = max(min(p.work, callMemory/max(memory, 1))/wholeLines*wholeLines, wholeLines)
 }
 
 // callRows returns how many rows of n points a call may take.
 func (p *machinePhase) callRows(n int64) int64 {
-	lanes := int64(p.whole.f.Lanes)
+	lanes := int64(p.whole.Func.Lanes)
 	return min(p.work/((n+lanes-1)/lanes*lanes+rowVectors*lanes), p.chunk/n)
 }
 
@@ -107,7 +87,7 @@ func (p *machinePhase) callRows(n int64) int64 {
 // prefetch.
 func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA, looks bool) (*machinePhase, error) {
 	k := u.Kernel
-	p := &machinePhase{kernel: k, isa: isa, mxcsr: mxcsrOf(k.Denormals)}
+	p := &machinePhase{kernel: k, isa: isa, mxcsr: jit.MXCSR(k.Denormals)}
 	p.v.Class = append(p.v.Class, u.Class...)
 	for i, o := range k.Operands {
 		stored := slices.ContainsFunc(k.Stores, func(s codegen.Store) bool { return s.Operand == i })
@@ -129,7 +109,7 @@ func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA, looks bool) (*machin
 	if err != nil {
 		return nil, err
 	}
-	if p.whole, err = mapCode(f, "kernel"); err != nil {
+	if p.whole, err = jit.Map(f, "kernel"); err != nil {
 		return nil, err
 	}
 	for i := range k.Operands {
@@ -145,66 +125,33 @@ func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA, looks bool) (*machin
 	if len(p.boxed)+len(p.staged) > 0 {
 		p.chunk = min(p.chunk, blockPoints)
 	}
-	p.past = sync.OnceValue(func() *machineCode { return p.compilePast(false) })
-	p.ahead = sync.OnceValue(func() *machineCode { return p.compilePast(true) })
+	p.past = sync.OnceValue(func() *jit.Code { return p.compilePast(false) })
+	p.ahead = sync.OnceValue(func() *jit.Code { return p.compilePast(true) })
 	return p, nil
 }
 
-// mapCode makes a function callable. name is shown by perf.
-func mapCode(f *native.Func, name string) (machineCode, error) {
-	code, err := machine.Map(f.Code)
-	if err != nil {
-		return machineCode{}, err
-	}
-	_ = machine.Name(code, 0, len(f.Code), "millrace "+name) // without a perf entry the code still runs
-	c := machineCode{f: f, code: code, entry: code.Addr(0)}
-	f.Code = nil
-	return c, nil
-}
-
 // compilePast compiles the version that stores past the caches.
-func (p *machinePhase) compilePast(ahead bool) *machineCode {
+func (p *machinePhase) compilePast(ahead bool) *jit.Code {
 	v := p.v
 	if v.Past, v.Far = p.bypass, ahead; v.Past == 0 {
 		return nil
 	}
 	f, err := native.Compile(p.kernel, v, p.isa, false)
-	if err != nil || f.Bytes > p.whole.f.Bytes { // scratch memory is sized for the other version
-		lesserRefused.Add(1)
+	if err != nil || f.Bytes > p.whole.Func.Bytes { // scratch memory is sized for the other version
+		jit.Refused.Add(1)
 		return nil
 	}
-	return lesserCode(f, "kernel past caches")
-}
-
-// lesserRefused counts optional code, of all devices, that could not be made. Kernels run without
-// it: slower, but with correct results.
-var lesserRefused atomic.Int64
-
-// lesserCode is mapCode for optional code.
-func lesserCode(f *native.Func, name string) *machineCode {
-	c, err := mapCode(f, name)
-	if err != nil {
-		lesserRefused.Add(1)
-		return nil
-	}
-	return &c
-}
-
-func mxcsrOf(d ir.Denormals) uint32 {
-	if d == ir.FlushDenormals {
-		return machine.FlushMXCSR
-	}
-	return machine.KeepMXCSR
+	return jit.MapOptional(f, "kernel past caches")
 }
 
 // scratch returns the bytes of a frame and of the memory for operands that go through memory. The
 // frame of the version that stores past the caches is not larger.
 func (p *machinePhase) scratch() int64 {
-	frame := p.whole.f.Bytes
+	frame := p.whole.Func.Bytes
 	if p.folds != nil {
-		frame = max(frame, p.folds.f.Bytes)
+		frame = max(frame, p.folds.Func.Bytes)
 	}
-	return aligned(int64(frame)) + int64(len(p.boxed)+len(p.staged))*blockPoints*8 + 64
+	return memory.Aligned(int64(frame)) + int64(len(p.boxed)+len(p.staged))*blockPoints*8 + 64
 }
 
 // text returns the assembly. The first call compiles the phase again; the text is then kept for
@@ -222,6 +169,3 @@ func (p *machinePhase) text() string {
 	p.listing.Store(&text)
 	return text
 }
-
-// word returns the address of a word of a frame.
-func word(frame unsafe.Pointer, at int) *int64 { return (*int64)(unsafe.Add(frame, at)) }

@@ -7,8 +7,10 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/native"
-	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/operands"
 )
 
 // machineWalk is one evaluation in progress. Its dims are those of the domain, from the innermost
@@ -41,7 +43,7 @@ func (p *machinePhase) eval(a *args, begin, end int64) {
 	if a.merged != nil {
 		w.merged = &a.merged[p.number%len(a.merged)]
 	}
-	if inner := a.dims[a.rank-1]; w.merged.p != p || w.merged.inner != inner {
+	if inner := a.Dims[a.Rank-1]; w.merged.p != p || w.merged.inner != inner {
 		w.merged.p, w.merged.inner = p, inner
 		w.merge()
 	}
@@ -51,13 +53,13 @@ func (p *machinePhase) eval(a *args, begin, end int64) {
 		}
 	}
 	w.open()
-	fault := word(w.frame, native.FrameFault)
+	fault := jit.Word(w.frame, native.FrameFault)
 	*fault = 0
 	for at := begin; at < end; {
 		at += w.call(at, begin, end-at)
 	}
 	if *fault != 0 {
-		a.fault.note(int(*word(w.frame, native.FrameFault+8)), *word(w.frame, native.FrameFault+16))
+		a.Fault.Note(int(*jit.Word(w.frame, native.FrameFault+8)), *jit.Word(w.frame, native.FrameFault+16))
 	}
 	goruntime.KeepAlive(p)
 }
@@ -65,27 +67,27 @@ func (p *machinePhase) eval(a *args, begin, end int64) {
 // merge merges dims.
 func (w *machineWalk) merge() {
 	a := w.a
-	last := a.rank - 1
-	w.dim[0], w.size[0], w.rank = int8(last), a.dims[last], 1
+	last := a.Rank - 1
+	w.dim[0], w.size[0], w.rank = int8(last), a.Dims[last], 1
 	if w.size[0] == 1 { // prefer a larger dim if the code allows it
 		for d := last - 1; d >= 0; d-- {
-			if a.dims[d] != 1 {
+			if a.Dims[d] != 1 {
 				if w.fits(d) {
-					w.dim[0], w.size[0], last = int8(d), a.dims[d], d
+					w.dim[0], w.size[0], last = int8(d), a.Dims[d], d
 				}
 				break
 			}
 		}
 	}
 	for d := last - 1; d >= 0; d-- {
-		if a.dims[d] == 1 {
+		if a.Dims[d] == 1 {
 			continue
 		}
 		if j := w.rank - 1; w.size[j] > 1 && w.goesOn(d, int(w.dim[j]), w.size[j]) {
-			w.size[j] *= a.dims[d]
+			w.size[j] *= a.Dims[d]
 			continue
 		}
-		w.dim[w.rank], w.size[w.rank] = int8(d), a.dims[d]
+		w.dim[w.rank], w.size[w.rank] = int8(d), a.Dims[d]
 		w.rank++
 	}
 	w.long = w.reachesFar()
@@ -99,7 +101,7 @@ func (w *machineWalk) reachesFar() bool {
 		if w.p.kernel.Operands[i].Kind == codegen.Output || w.p.v.Class[i] != codegen.Contiguous {
 			continue
 		}
-		follows := w.rank > 1 && w.a.ops[i].stride[w.dim[1]] == n
+		follows := w.rank > 1 && w.a.Ops[i].Stride[w.dim[1]] == n
 		if n*w.elem(int(i)) < 8*native.AheadBytes && !follows {
 			return false
 		}
@@ -110,7 +112,7 @@ func (w *machineWalk) reachesFar() bool {
 // fits reports that the strides of all operands along a dim match their classes.
 func (w *machineWalk) fits(d int) bool {
 	for _, i := range w.p.direct {
-		s := w.a.ops[i].stride[d]
+		s := w.a.Ops[i].Stride[d]
 		switch w.p.v.Class[i] {
 		case codegen.Contiguous:
 			if s != 1 {
@@ -129,7 +131,7 @@ func (w *machineWalk) fits(d int) bool {
 // end. inner is the innermost of these dims; they have n points.
 func (w *machineWalk) goesOn(d, inner int, n int64) bool {
 	for _, i := range w.p.direct {
-		if o := &w.a.ops[i]; o.stride[d] != o.stride[inner]*n {
+		if o := &w.a.Ops[i]; o.Stride[d] != o.Stride[inner]*n {
 			return false
 		}
 	}
@@ -139,7 +141,7 @@ func (w *machineWalk) goesOn(d, inner int, n int64) bool {
 // open writes the parts of the frame that are the same for all calls.
 func (w *machineWalk) open() {
 	a := w.a
-	scratch := unsafe.Pointer(unsafe.SliceData(a.scratch))
+	scratch := unsafe.Pointer(unsafe.SliceData(a.Scratch))
 	w.frame = unsafe.Add(scratch, -uintptr(scratch)&63)
 	w.write(&w.p.whole)
 	w.lookAhead()
@@ -150,31 +152,31 @@ func (w *machineWalk) open() {
 func (w *machineWalk) lookAhead() {
 	for left := w.p.v.Ahead; left != 0; left &= left - 1 {
 		i, far := bits.TrailingZeros64(left), int64(0)
-		if w.a.ahead != nil {
-			far = w.a.ahead[i]
+		if w.a.Ahead != nil {
+			far = w.a.Ahead[i]
 		}
-		*word(w.frame, native.FrameArgs+i*native.OperandBytes+native.Ahead) = far
+		*jit.Word(w.frame, native.FrameArgs+i*native.OperandBytes+native.Ahead) = far
 	}
 }
 
 // write writes the common parts of the frame for one of the phase's functions.
-func (w *machineWalk) write(code *machineCode) {
+func (w *machineWalk) write(code *jit.Code) {
 	a, p := w.a, w.p
 	outer := w.dim[min(1, w.rank-1)]
 	for _, i := range p.used {
-		o := &a.ops[i]
+		o := &a.Ops[i]
 		size := w.elem(int(i))
 		at := native.FrameArgs + int(i)*native.OperandBytes
-		*word(w.frame, at+native.Step) = o.stride[w.dim[0]] * size
-		*word(w.frame, at+native.RowStep) = o.stride[outer] * size
-		*word(w.frame, at+native.IndexSize) = o.isize
-		*word(w.frame, at+native.IndexStep) = o.istride * size
+		*jit.Word(w.frame, at+native.Step) = o.Stride[w.dim[0]] * size
+		*jit.Word(w.frame, at+native.RowStep) = o.Stride[outer] * size
+		*jit.Word(w.frame, at+native.IndexSize) = o.IndexSize
+		*jit.Word(w.frame, at+native.IndexStep) = o.IndexStride * size
 	}
 	for _, i := range p.staged {
-		*word(w.frame, native.FrameArgs+int(i)*native.OperandBytes+native.RowStep) = 0
+		*jit.Word(w.frame, native.FrameArgs+int(i)*native.OperandBytes+native.RowStep) = 0
 	}
-	scalars := unsafe.Slice((*uint64)(unsafe.Add(w.frame, code.f.Scalars)), len(p.kernel.Scalars))
-	copy(scalars, a.scalars)
+	scalars := unsafe.Slice((*uint64)(unsafe.Add(w.frame, code.Func.Scalars)), len(p.kernel.Scalars))
+	copy(scalars, a.Scalars)
 }
 
 // elem returns the bytes of an operand's element; 1 for an index operand, whose position is its
@@ -189,7 +191,7 @@ func (w *machineWalk) elem(i int) int64 {
 // box returns the memory that an operand goes through: number j of the staged operands, then of
 // the boxed.
 func (w *machineWalk) box(j int) unsafe.Pointer {
-	return unsafe.Add(w.frame, aligned(int64(w.p.whole.f.Bytes))+int64(j)*blockPoints*8)
+	return unsafe.Add(w.frame, memory.Aligned(int64(w.p.whole.Func.Bytes))+int64(j)*blockPoints*8)
 }
 
 // call computes some of the left points from point at on, and returns how many.
@@ -200,15 +202,15 @@ func (w *machineWalk) call(at, begin, left int64) int64 {
 		rows = max(min(w.size[1]-w.at[1], left/n, p.callRows(n)), 1)
 	}
 	count := rows * points
-	*word(w.frame, native.FramePoints), *word(w.frame, native.FrameRows) = points, rows
+	*jit.Word(w.frame, native.FramePoints), *jit.Word(w.frame, native.FrameRows) = points, rows
 	for _, i := range p.direct {
-		*word(w.frame, native.FrameArgs+int(i)*native.OperandBytes+native.Address) = w.address(int(i))
+		*jit.Word(w.frame, native.FrameArgs+int(i)*native.OperandBytes+native.Address) = w.address(int(i))
 	}
 	for k, r := range p.kernel.Reduces {
 		size := int64(p.kernel.Body[r.Value].DT.Size())
 		o := native.FrameArgs + (len(p.kernel.Operands)+k)*native.OperandBytes
-		*word(w.frame, o+native.Address) = int64(uintptr(w.a.bufs[k])) + (at-begin)*size
-		*word(w.frame, o+native.Step), *word(w.frame, o+native.RowStep) = size, points*size
+		*jit.Word(w.frame, o+native.Address) = int64(uintptr(w.a.Bufs[k])) + (at-begin)*size
+		*jit.Word(w.frame, o+native.Step), *jit.Word(w.frame, o+native.RowStep) = size, points*size
 	}
 	if len(p.staged)+len(p.boxed) > 0 {
 		w.through(at, points, count)
@@ -229,7 +231,7 @@ func (w *machineWalk) call(at, begin, left int64) int64 {
 		}
 		t.phase(w, code)
 	}
-	machine.Call(code.entry, w.frame, p.mxcsr)
+	code.Call(w.frame, p.mxcsr)
 	if len(p.boxed) > 0 {
 		w.unbox(at, count)
 	}
@@ -239,15 +241,15 @@ func (w *machineWalk) call(at, begin, left int64) int64 {
 
 // address returns the address of an operand's next point; for an index operand, its position.
 func (w *machineWalk) address(i int) int64 {
-	o := &w.a.ops[i]
-	at := o.offset
+	o := &w.a.Ops[i]
+	at := o.Offset
 	for j := range w.rank {
-		at += w.at[j] * o.stride[w.dim[j]]
+		at += w.at[j] * o.Stride[w.dim[j]]
 	}
-	if o.base == nil {
+	if o.Base == nil {
 		return at
 	}
-	return int64(uintptr(o.base)) + at*w.elem(i)
+	return int64(uintptr(o.Base)) + at*w.elem(i)
 }
 
 // streams reports that all outputs that can be stored past the caches should be, and are aligned
@@ -258,7 +260,7 @@ func (w *machineWalk) streams(rows int64) bool {
 			continue
 		}
 		o := native.FrameArgs + i*native.OperandBytes
-		if !w.a.ops[i].stream || *word(w.frame, o+native.Address)&63 != 0 || rows > 1 && *word(w.frame, o+native.RowStep)&63 != 0 {
+		if !w.a.Ops[i].Stream || *jit.Word(w.frame, o+native.Address)&63 != 0 || rows > 1 && *jit.Word(w.frame, o+native.RowStep)&63 != 0 {
 			return false
 		}
 	}
@@ -280,8 +282,8 @@ func (w *machineWalk) advance(points, rows int64) {
 
 // place returns the position of a point in the dims of the domain.
 func (w *machineWalk) place(p int64) (at [runtime.MaxRank]int64) {
-	for d := w.a.rank - 1; d > 0; d-- {
-		at[d], p = p%w.a.dims[d], p/w.a.dims[d]
+	for d := w.a.Rank - 1; d > 0; d-- {
+		at[d], p = p%w.a.Dims[d], p/w.a.Dims[d]
 	}
 	at[0] = p
 	return at
@@ -292,15 +294,15 @@ func (w *machineWalk) through(p, points, count int64) {
 	at := w.place(p)
 	for j, i := range w.p.staged {
 		o := native.FrameArgs + int(i)*native.OperandBytes
-		move(w.a, &w.a.ops[i], positions, int(w.elem(int(i))), &at, count, w.box(j))
-		*word(w.frame, o+native.Positions) = int64(uintptr(w.box(j)))
-		*word(w.frame, o+native.Address) = int64(uintptr(w.a.ops[i].base))
+		w.a.Move(operands.Positions, &w.a.Ops[i], int(w.elem(int(i))), &at, count, w.box(j))
+		*jit.Word(w.frame, o+native.Positions) = int64(uintptr(w.box(j)))
+		*jit.Word(w.frame, o+native.Address) = int64(uintptr(w.a.Ops[i].Base))
 	}
 	for j, i := range w.p.boxed {
 		o := native.FrameArgs + int(i)*native.OperandBytes
 		size := w.elem(int(i))
-		*word(w.frame, o+native.Address) = int64(uintptr(w.box(len(w.p.staged) + j)))
-		*word(w.frame, o+native.Step), *word(w.frame, o+native.RowStep) = size, points*size
+		*jit.Word(w.frame, o+native.Address) = int64(uintptr(w.box(len(w.p.staged) + j)))
+		*jit.Word(w.frame, o+native.Step), *jit.Word(w.frame, o+native.RowStep) = size, points*size
 	}
 }
 
@@ -308,6 +310,6 @@ func (w *machineWalk) through(p, points, count int64) {
 func (w *machineWalk) unbox(p, count int64) {
 	at := w.place(p)
 	for j, i := range w.p.boxed {
-		move(w.a, &w.a.ops[i], scatter, int(w.elem(int(i))), &at, count, w.box(len(w.p.staged)+j))
+		w.a.Move(operands.Scatter, &w.a.Ops[i], int(w.elem(int(i))), &at, count, w.box(len(w.p.staged)+j))
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	goruntime "runtime"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -25,7 +25,7 @@ func runCached(t *testing.T, cache *mapCache) runtime.Stats {
 	}
 	defer d.Close()
 	k := scaled(t)
-	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
+	h := kernels.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kernels.Dense)
 	compare(t, "from the cache", k, onDevice(t, d, k, h), reference(t, k, h))
 	if err := d.Wait(true); err != nil {
 		t.Error(err)
@@ -52,7 +52,7 @@ func TestObjectsOutliveTheDevice(t *testing.T) {
 // cut returns the first half of the object in a cache.
 func cut(c *mapCache) []byte {
 	for key, value := range c.entries {
-		if strings.HasPrefix(key, kindObject) {
+		if strings.HasPrefix(key, "object") {
 			return value[:len(value)/2]
 		}
 	}
@@ -62,16 +62,14 @@ func cut(c *mapCache) []byte {
 // TestRefusedObjects checks that an entry that is no object, or one with wrong arithmetic, is
 // refused and compiled again, and that unknown flags are refused.
 func TestRefusedObjects(t *testing.T) {
-	needCompiler(t)
-	tools, err := newToolchain(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tools.remove()
+	cc, dir := strings.Fields(needCompiler(t)), t.TempDir()
 	object := func(source string) []byte {
-		path, err := tools.compile(t.Context(), source)
-		if err != nil {
-			t.Fatal(err)
+		path := filepath.Join(dir, "x.so")
+		args := append(cc[1:len(cc):len(cc)], "-fPIC", "-shared", "-x", "c", "-o", path, "-")
+		cmd := exec.CommandContext(t.Context(), cc[0], args...)
+		cmd.Stdin = strings.NewReader(source)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, text)
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -90,7 +88,7 @@ func TestRefusedObjects(t *testing.T) {
 	} {
 		cache := &mapCache{entries: maps.Clone(good.entries)}
 		for key := range cache.entries {
-			if strings.HasPrefix(key, kindObject) {
+			if strings.HasPrefix(key, "object") {
 				cache.entries[key] = bad
 			}
 		}
@@ -104,7 +102,7 @@ func TestRefusedObjects(t *testing.T) {
 	for _, flags := range []string{"", "x", "-1 12", "3 12", "-fplugin=x"} {
 		cache := &mapCache{entries: maps.Clone(good.entries)}
 		for key := range cache.entries {
-			if strings.HasPrefix(key, kindCompiler) {
+			if strings.HasPrefix(key, "compiler") {
 				cache.entries[key] = []byte(flags)
 			}
 		}
@@ -112,67 +110,4 @@ func TestRefusedObjects(t *testing.T) {
 			t.Errorf("flags %q: %d compiles, %d refused", flags, s.Compiles, cache.refused)
 		}
 	}
-}
-
-// TestLoadBytes checks that an object in memory loads if nothing can be executed from the
-// directory, and that no earlier object is taken for the new one.
-func TestLoadBytes(t *testing.T) {
-	needCompiler(t)
-	if goruntime.GOOS != "linux" {
-		t.Skip("only Linux has files without a name")
-	}
-	tools, err := newToolchain(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tools.remove()
-	var seen []any
-	for _, source := range []string{"int one;", "int two;"} { // neither is taken for the other
-		path, err := tools.compile(t.Context(), source+cgo.ABI+cgo.Probe(probeSymbol)+" void mr_kernel(void) {}")
-		if err != nil {
-			t.Fatal(err)
-		}
-		object, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		handle, funcs, err := loadBytes(object, kernelSymbol)
-		if err != nil || len(funcs) != 1 {
-			t.Fatal(err, funcs)
-		}
-		defer unload(handle)
-		seen = append(seen, handle)
-	}
-	if seen[0] == seen[1] {
-		t.Error("two objects are one")
-	}
-}
-
-// TestObjectKeys checks that keys differ by compiler, flags and text.
-func TestObjectKeys(t *testing.T) {
-	needCompiler(t)
-	seen := map[string]bool{}
-	add := func(what string) {
-		tools, err := newToolchain(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tools.remove()
-		for _, source := range []string{"int a;", "int b;"} {
-			key := tools.objectKey(source)
-			if seen[key] {
-				t.Errorf("%s has the key of another: %s", what, key)
-			}
-			seen[key] = true
-		}
-		if !strings.Contains(tools.id, processor()) || !strings.Contains(processor(), describe()) {
-			t.Errorf("no processor in %s", tools.id)
-		}
-	}
-	add("the compiler")
-	cc := findCompiler()
-	fakeCompiler(t, `exec `+cc+` "$@"`)
-	add("a wrapper")
-	t.Setenv("CC", cc+" -O1")
-	add("flags of the user's")
 }

@@ -5,6 +5,11 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/contract"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/replay"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/scatter"
 )
 
 // ready is a launch that can run: checked, its order chosen, its code found.
@@ -13,6 +18,7 @@ type ready struct {
 	p       *program
 	sched   *schedule
 	code    *compiled   // nil: tier 0
+	lacks   *variant    // whose machine code must be made before the launch runs
 	total   int64       // number of points
 	outputs int64       // number of points of the kept dims
 	index   int         // in the list of the Run
@@ -24,17 +30,17 @@ type ready struct {
 	packed  packedSide
 	mask    seenMask
 	tails   rowTails
-	scatter *scatterOrder // for a scatter
+	scatter *scatter.Order // for a scatter
 	transposed
-	kept *keptLaunch // for a prepared list, else nil
-	tape *tape       // set while the launch is recorded
+	kept *replay.Launch // for a prepared list, else nil
+	tape *tape          // set while the launch is recorded
 }
 
 // packedSide says that the next tile of a chain multiplies by the same side y, which then stays
 // packed.
 type packedSide struct {
-	number int  // number of its memory in the executor, counted from 1; 0: not kept
-	same   bool // same y as in the previous tile
+	side *contract.Packed // nil: not kept
+	same bool             // same y as in the previous tile
 }
 
 // plan returns the plan of the phases that will run.
@@ -53,6 +59,10 @@ func (d *device) prepareFor(l *runtime.Launch, threads int64) (ready, error) {
 	}
 	d.account(&r)
 	d.choose(&r)
+	if r.lacks != nil {
+		d.makeMachine(r.lacks)
+		d.settle(&r)
+	}
 	return r, nil
 }
 
@@ -61,7 +71,7 @@ func (d *device) order(l *runtime.Launch, threads int64) (ready, error) {
 	r := ready{l: l}
 	p, ok := l.Prog.(*program)
 	if !ok || p.dev != d {
-		return r, fmt.Errorf("the program is of another device")
+		return r, fmt.Errorf("the program belongs to another device")
 	}
 	r.p = p
 	if err := r.check(); err != nil {
@@ -99,50 +109,53 @@ func (d *device) order(l *runtime.Launch, threads int64) (ready, error) {
 // waiting for it costs a few microseconds.
 const threadBytes = 64 << 10
 
-// threadMuls is the number of a contraction's multiplications that pays for one more thread.
-const threadMuls = 1 << 20
-
 func (r *ready) check() error {
 	l, k := r.l, r.p.kernel
 	switch {
 	case len(l.Args) != len(k.Operands):
-		return fmt.Errorf("%d args for %d operands", len(l.Args), len(k.Operands))
+		return fmt.Errorf("the launch has %d args, the kernel has %d operands", len(l.Args), len(k.Operands))
 	case len(l.Scalars) != len(k.Scalars):
-		return fmt.Errorf("%d scalars, the kernel has %d", len(l.Scalars), len(k.Scalars))
+		return fmt.Errorf("the launch has %d scalars, the kernel has %d", len(l.Scalars), len(k.Scalars))
 	case l.Rank < 0 || l.Rank > runtime.MaxRank || l.Kept < 0 || l.Kept > l.Rank:
-		return fmt.Errorf("rank %d with %d kept dims", l.Rank, l.Kept)
+		return fmt.Errorf("a launch has rank %d and %d kept dims", l.Rank, l.Kept)
 	case !r.p.hasRows && l.Kept != l.Rank:
-		return fmt.Errorf("%d reduced dims in a kernel that reduces nothing", l.Rank-l.Kept)
+		return fmt.Errorf("the launch has %d reduced dims, but the kernel reduces nothing", l.Rank-l.Kept)
 	case r.p.hasRows && r.p.parts == nil && r.p.scatter == nil && l.Kept == l.Rank:
-		return fmt.Errorf("no reduced dim in a kernel of rows")
+		return fmt.Errorf("the launch has no reduced dim, but the kernel reduces rows")
 	}
 	for i := range l.Args {
 		if r.p.kernel.Operands[i].Row {
 			for d := l.Kept; d < l.Rank; d++ {
 				if l.Args[i].Stride[d] != 0 {
-					return fmt.Errorf("operand %d of rows moves along dim %d, which is reduced", i, d)
+					return fmt.Errorf("operand %d has a value per row, but moves along the reduced dim %d", i, d)
 				}
 			}
 		}
 		if k.Operands[i].Kind == codegen.Index {
 			continue
 		}
-		b, ok := l.Args[i].Buf.(*buffer)
+		b, ok := l.Args[i].Buf.(*memory.Buffer)
 		if !ok {
-			return fmt.Errorf("operand %d has no buffer of this device", i)
+			return fmt.Errorf("the buffer of operand %d does not belong to this device", i)
 		}
 		if r.p.lanewise[i] {
 			continue // reads are checked element by element
 		}
-		lo, hi := reach(&l.Args[i], l.Dims[:l.Rank])
-		if r.p.scatter.row(i) {
-			lo, hi = rowReach(&l.Args[i], l.Dims[:l.Kept])
-		}
-		if lo <= hi && (lo < 0 || hi >= b.bytes/int64(k.Operands[i].DT.Size())) {
-			return fmt.Errorf("operand %d reaches elements %d to %d of %d bytes", i, lo, hi, b.bytes)
+		lo, hi := r.reach(i)
+		if lo <= hi && (lo < 0 || hi >= b.Bytes()/int64(k.Operands[i].DT.Size())) {
+			return fmt.Errorf("operand %d reaches from element %d to %d, past its buffer of %d bytes", i, lo, hi, b.Bytes())
 		}
 	}
 	return nil
+}
+
+// reach returns the lowest and the highest element that operand i may touch; lo is above hi if it
+// touches none.
+func (r *ready) reach(i int) (lo, hi int64) {
+	if s := r.p.scatter; s != nil && (i == s.From || i == s.To) { // indices address its rows
+		return rowReach(&r.l.Args[i], r.l.Dims[:r.l.Kept])
+	}
+	return reach(&r.l.Args[i], r.l.Dims[:r.l.Rank])
 }
 
 // reach returns the lowest and the highest element that an access may touch; lo is above hi if it
@@ -242,8 +255,8 @@ func (r *ready) rowRank() int {
 	return r.l.Kept
 }
 
-// choose finds compiled code, or starts its compile. Code that was compiled into the program needs
-// no compiler.
+// choose finds compiled code, or starts its compile. If machine code must be made first, the launch
+// lacks a variant, and waits for settle.
 func (d *device) choose(r *ready) {
 	if r.plain() {
 		return // there is nothing to compile
@@ -257,17 +270,29 @@ func (d *device) choose(r *ready) {
 	if !r.l.Provisional && !v.noted.Load() {
 		d.notes.add(v)
 	}
-	if r.use(v) {
+	if r.code = v.code.Load(); r.code != nil {
 		return
 	}
-	other, has := r.otherwise()
+	r.lacks = v
 	if r.l.Copies {
 		// The interpreter copies whole rows.
 	} else if d.machine {
-		d.wantMachine(v, r.total*r.p.perItem, r.l.Provisional)
+		if d.wantsMachine(v, r.total*r.p.perItem, r.l.Provisional) {
+			return
+		}
 	} else if d.comp != nil {
-		d.comp.want(v, r.total*r.p.perItem, r.l.Provisional, !has && (d.comp.waits() && !r.oneShort() || r.longInterpreted()))
+		_, has := r.otherwise()
+		d.wantC(v, r.total*r.p.perItem, r.l.Provisional, !has && (d.waitsForCode() && !r.oneShort() || r.longInterpreted()))
 	}
+	d.settle(r)
+}
+
+// settle takes the code that exists now: of the variant that the launch lacked, of the other order of
+// rows, or none.
+func (d *device) settle(r *ready) {
+	v := r.lacks
+	r.lacks = nil
+	other, has := r.otherwise()
 	switch r.code = v.code.Load(); {
 	case r.code != nil:
 	case has:
@@ -286,30 +311,9 @@ func (d *device) runsCode(r *ready) bool {
 	case d.cfg.Tier < 0:
 		return false
 	case d.machine:
-		return !r.p.soft || machineFlushes()
+		return !r.p.soft || jit.Flushes()
 	}
 	return d.runsC(r.p.kernel.Denormals)
-}
-
-// use sets the launch's code to that of v, and reports whether there is any.
-func (r *ready) use(v *variant) bool {
-	if r.code = r.codeOf(v); r.code != nil && r.code.shipped != nil {
-		r.p.dev.count.shipped.Add(1)
-	}
-	return r.code != nil
-}
-
-// codeOf returns the code of a variant. The launch's choice may select machine code instead of
-// code compiled into the program.
-func (r *ready) codeOf(v *variant) *compiled {
-	code := v.code.Load()
-	if code == nil || code.shipped == nil || choice(r.l.Choice) != ownCode {
-		return code
-	}
-	if own := r.p.dev.ownCode(v); own != nil {
-		return own
-	}
-	return code
 }
 
 // interpreted counts a launch in tier 0.

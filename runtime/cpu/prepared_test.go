@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -20,12 +20,12 @@ func TestPreparedLists(t *testing.T) {
 	for _, c := range []runtime.Config{{Threads: 1, Tier: -1}, {Threads: 2, Tier: -1}} {
 		d := openTest(t, c)
 		for range 40 {
-			k := kerneltest.Random(rng, 12, rng.IntN(3))
+			k := kernels.Random(rng, 12, rng.IntN(3))
 			kept := 2
 			if k.HasRows() {
 				kept = 1
 			}
-			h := kerneltest.NewLaunch(rng, k, []int64{1 + rng.Int64N(40), 1 + rng.Int64N(90)}, kept, kerneltest.Pattern(rng.IntN(int(kerneltest.NumPatterns))))
+			h := kernels.NewLaunch(rng, k, []int64{1 + rng.Int64N(40), 1 + rng.Int64N(90)}, kept, kernels.Pattern(rng.IntN(int(kernels.NumPatterns))))
 			again(t, d, k, h, onDevice(t, d, k, h))
 		}
 	}
@@ -39,7 +39,7 @@ func TestPreparedLists(t *testing.T) {
 func TestPreparedRefuses(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 1, Tier: -1})
 	k := scaled(t)
-	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
+	h := kernels.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kernels.Dense)
 	bound(t, d, k, h, func(l *runtime.Launch) {
 		p := d.Prepare([]runtime.Launch{*l, *l}, nil)
 		if p == nil {
@@ -64,8 +64,8 @@ func TestPreparedRefuses(t *testing.T) {
 		}
 		before := d.Stats()
 		for range 3 {
-			if done, err := p.Run(); !done || err != nil {
-				t.Fatal(done, err)
+			if err := p.Run(); err != nil {
+				t.Fatal(err)
 			}
 		}
 		if now := d.Stats(); now.Launches-before.Launches != 6 || now.Tier0-before.Tier0 != 6 || now.BytesRead == before.BytesRead {
@@ -74,13 +74,13 @@ func TestPreparedRefuses(t *testing.T) {
 		defer fault.Reset()
 		fault.Set(fault.Launch, 1)
 		var at *runtime.LaunchError
-		if done, err := p.Run(); !done || !errors.As(err, &at) || at.Index != 0 {
-			t.Errorf("a fault: %v, %v", done, err)
+		if err := p.Run(); !errors.As(err, &at) || at.Index != 0 {
+			t.Errorf("a fault: %v", err)
 		}
 		fault.Reset()
 		d.changes.Add(1) // as if other code had been compiled
-		if done, err := p.Run(); !done || err != nil {
-			t.Errorf("with code of others: %v, %v", done, err)
+		if err := p.Run(); err != nil {
+			t.Errorf("with code of others: %v", err)
 		}
 		bad := *l
 		bad.Scalars = append([]uint64{1, 2, 3, 4}, bad.Scalars...)
@@ -117,8 +117,8 @@ func TestPreparedWaves(t *testing.T) {
 					}
 				}
 			}
-			if done, err := p.Run(); !done || err != nil {
-				t.Fatalf("list %d: %v, %v", seed, done, err)
+			if err := p.Run(); err != nil {
+				t.Fatalf("list %d: %v", seed, err)
 			}
 		})
 		for i := range want {
@@ -135,12 +135,12 @@ func TestPreparedWaves(t *testing.T) {
 // moved replaces a buffer by a copy, in a prepared list.
 func moved(t *testing.T, d *device, p runtime.Prepared, list []runtime.Launch, from runtime.Buffer) runtime.Buffer {
 	t.Helper()
-	to, err := d.Alloc(from.(*buffer).bytes)
+	to, err := d.Alloc(from.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Free(to) })
-	data := make([]byte, from.(*buffer).bytes)
+	data := make([]byte, from.Bytes())
 	if err := errors.Join(d.Read(data, ir.Uint8, from, 0), d.Write(to, ir.Uint8, 0, data)); err != nil {
 		t.Fatal(err)
 	}

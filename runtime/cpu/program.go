@@ -6,12 +6,14 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/fold"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/rows"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/scatter"
 )
 
 // program is a kernel that is ready to run.
@@ -28,15 +30,14 @@ type program struct {
 	forgotten   atomic.Bool  // no known plan uses it
 	interpreted atomic.Int64 // launches in tier 0
 
-	shipped []*shipped // code of this kernel that was compiled into the program
-	hides   hides      // masks, in chains
+	hides hides // masks, in chains
 
 	label atomic.Pointer[any] // for profilers, see label.go
 
 	soft    bool // flushes denormals; the interpreter does so in software
 	hasRows bool
 	parts   *dotParts // for a contraction
-	scatter *scatterParts
+	scatter *scatter.Kernel
 	writes  []bool // by operand
 	perItem int64  // bytes that a point touches, to choose the number of threads
 	// lanewise marks the operands that are read only behind guards or through indices. faults
@@ -51,32 +52,20 @@ type program struct {
 type compiled struct {
 	*phasePlan
 	evaluators []evaluator // one per phase
-	printed    *cgo.ISA    // the ISA that its C was printed for; nil for machine code
-	shipped    *shipped    // set if the code was compiled into the program
+	c          bool        // made by a C compiler
 }
 
-// compiledC returns code made by a C compiler, with a function for each phase.
-func compiledC(plan *phasePlan, units []cgo.Unit, funcs []unsafe.Pointer, isa *cgo.ISA) *compiled {
-	c := &compiled{phasePlan: plan, printed: isa}
-	for i := range units {
-		c.evaluators = append(c.evaluators, newCPhase(c, funcs[i], &units[i]))
-	}
-	return c
-}
-
-func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program, error) {
+func newProgram(d *device, k *codegen.Kernel, text string) (*program, error) {
 	if len(k.Operands) > maxOperands {
-		return nil, fmt.Errorf("%d operands, %d are possible", len(k.Operands), maxOperands)
+		return nil, fmt.Errorf("the kernel has %d operands, at most %d are possible", len(k.Operands), maxOperands)
 	}
 	if err := k.Verify(); err != nil {
 		return nil, err
 	}
-	if len(k.Reduces) > maxReduces || slices.ContainsFunc(k.Reduces, func(r codegen.Reduce) bool { return !codegen.TotalOp(r.Op) || !k.Operands[r.Operand].Row }) {
-		return nil, errors.New("a phase is no kernel")
+	if len(k.Reduces) > rows.MaxOps || slices.ContainsFunc(k.Reduces, func(r codegen.Reduce) bool { return !codegen.TotalOp(r.Op) || !k.Operands[r.Operand].Row }) {
+		return nil, errors.New("the kernel is a single phase, which cannot run alone")
 	}
-	fnIndex() // takes about 0.2 ms, once
 	p := &program{dev: d, kernel: k, text: text, writes: make([]bool, len(k.Operands))}
-	p.shipped = d.shippedOf(key, text)
 	p.soft = k.Denormals == ir.FlushDenormals
 	p.hasRows = k.HasRows()
 	p.lanewise, p.faults = lanewise(k)
@@ -100,7 +89,7 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 	}
 	// Work counts as well as bytes: about eight primitives cost as much as one byte.
 	for _, t := range p.sched.tier0 {
-		p.perItem += int64(t.work) / 8
+		p.perItem += int64(t.Work()) / 8
 	}
 	p.perItem = max(p.perItem, 1)
 	return p, nil
@@ -140,4 +129,12 @@ func (p *program) schedules() []*schedule {
 		list = append(list, s)
 	}
 	return list
+}
+
+// folds returns the program's folders.
+func (p *program) folds() *fold.Table {
+	if d := p.kernel.Denormals; p.dev.target && (d != ir.FlushDenormals || jit.Flushes()) {
+		return fold.ByMachine(d)
+	}
+	return fold.ByGo(p.kernel.Denormals)
 }

@@ -81,7 +81,7 @@ func (x *programs) build(d *device, k *codegen.Kernel) (*program, error) {
 		p.forgotten.Store(false)
 		return p, nil
 	}
-	p, err := newProgram(d, k, key, text)
+	p, err := newProgram(d, k, text)
 	if err != nil {
 		return nil, err
 	}

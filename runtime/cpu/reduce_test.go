@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
 )
 
 // reduction returns a kernel that applies op to a loaded value of dt and to a value computed from
@@ -50,7 +51,7 @@ func TestReduce(t *testing.T) {
 			t.Parallel()
 			d := openTest(t, c)
 			for op := range ir.NumOps {
-				for _, dt := range kerneltest.DTypes {
+				for _, dt := range kernels.DTypes {
 					if !op.Info().RowOp || op.Info().Arity != 1 || !op.Info().In.Has(dt) || !thorough && dt != ir.Float32 && dt != ir.Uint8 {
 						continue
 					}
@@ -74,7 +75,7 @@ func TestReduce(t *testing.T) {
 								continue
 							}
 							rng := rand.New(rand.NewPCG(3, uint64(dt)))
-							h := kerneltest.NewLaunch(rng, k, s.dims, s.kept, kerneltest.Dense)
+							h := kernels.NewLaunch(rng, k, s.dims, s.kept, kernels.Dense)
 							if columns {
 								transpose(h, 0, s.kept)
 							}
@@ -121,7 +122,7 @@ func folding(op ir.Op, dt ir.DType) *codegen.Kernel {
 // above, and with more columns than are folded together.
 func TestShortColumns(t *testing.T) {
 	ds := []*device{openTest(t, runtime.Config{Tier: -1, Threads: 2})}
-	if machineISA() != nil {
+	if jit.ISA() != nil {
 		ds = append(ds, openTest(t, runtime.Config{Tier: 1, Compile: runtime.CompileNative, Threads: 2}))
 	}
 	lengths := []int64{1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 200, 321}
@@ -129,7 +130,7 @@ func TestShortColumns(t *testing.T) {
 		lengths = []int64{1, 7, 32, 33, 64, 65, 321}
 	}
 	for op := range ir.NumOps {
-		for _, dt := range kerneltest.DTypes {
+		for _, dt := range kernels.DTypes {
 			if !folds(op, dt) {
 				continue
 			}
@@ -139,7 +140,7 @@ func TestShortColumns(t *testing.T) {
 					if dims[0] > 50 && n != 9 && n != 32 {
 						continue
 					}
-					h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, uint64(n))), k, dims, len(dims)-1, kerneltest.Dense)
+					h := kernels.NewLaunch(rand.New(rand.NewPCG(5, uint64(n))), k, dims, len(dims)-1, kernels.Dense)
 					transpose(h, 0, len(dims)-1)
 					want := reference(t, k, h)
 					for i, d := range ds {
@@ -156,7 +157,7 @@ func TestShortColumns(t *testing.T) {
 
 // transpose changes operand i of h so that the last kept dim is dense, unless the operand does not
 // move along the reduced dims.
-func transpose(h *kerneltest.Launch, i, kept int) {
+func transpose(h *kernels.Launch, i, kept int) {
 	n := int64(1)
 	a := &h.Args[i].Access
 	if a.Stride[len(h.Dims)-1] == 0 && h.Dims[len(h.Dims)-1] > 1 {
@@ -184,14 +185,14 @@ func TestRandom(t *testing.T) {
 	ds := everyDevice(t)
 	for seed := range uint64(n) {
 		rng := rand.New(rand.NewPCG(4, seed))
-		k := kerneltest.Random(rng, 12+rng.IntN(24), rng.IntN(5))
+		k := kernels.Random(rng, 12+rng.IntN(24), rng.IntN(5))
 		dims := []int64{1 + rng.Int64N(6), 1 + rng.Int64N(50), 1 + rng.Int64N(40)}
 		kept := len(dims)
 		if k.HasRows() {
 			kept = rng.IntN(3)
 			dims[rng.IntN(3)] *= 1 + rng.Int64N(30)
 		}
-		h := kerneltest.NewLaunch(rng, k, dims, kept, kerneltest.Pattern(rng.IntN(int(kerneltest.NumPatterns))))
+		h := kernels.NewLaunch(rng, k, dims, kept, kernels.Pattern(rng.IntN(int(kernels.NumPatterns))))
 		onEvery(t, ds, fmt.Sprintf("seed %d, dims %v, %d kept\n%s", seed, dims, kept, k), k, h)
 	}
 }

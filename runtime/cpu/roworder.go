@@ -73,7 +73,8 @@ func (r *ready) otherwise() (o ready, ok bool) {
 	o.mode, o.sched, o.transposed = modeRows+modeCols-r.mode, r.p.sched, transposed{}
 	o.orderMode()
 	key := o.classKey()
-	return o, o.use(o.sched.variantFor(&key))
+	o.code = o.sched.variantFor(&key).code.Load()
+	return o, o.code != nil
 }
 
 func (r *ready) orderMode() {

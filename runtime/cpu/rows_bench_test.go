@@ -2,14 +2,17 @@ package cpu
 
 import (
 	"math"
+	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
 )
 
 // BenchmarkRows times row kernels over 32×512×2048 elements, along each axis; the time of copying
@@ -38,12 +41,12 @@ func BenchmarkRows(b *testing.B) {
 	}
 	b.Run("copy", func(b *testing.B) {
 		for b.Loop() {
-			if err := d.transfer(out.(*buffer), ir.Float32, 0, bytesOf(in.(*buffer)), true); err != nil {
+			if err := d.transfer(out.(*memory.Buffer), ir.Float32, 0, bytesOf(in.(*memory.Buffer)), true); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
-	kernels := map[string]*codegen.Kernel{
+	byName := map[string]*codegen.Kernel{
 		"softmax": rowKernel(b, rowtext.Softmax), "norm": rowKernel(b, rowtext.Norm),
 		"sum": rowKernel(b, "\nin 0 : float32\nout 1 : float32 row\n%0 = load 0 : float32\n%1 = sum %0 : float32\nstore 1 %1\n"),
 		"max": rowKernel(b, "\nin 0 : float32\nout 1 : float32 row\n%0 = load 0 : float32\n%1 = max %0 : float32\nstore 1 %1\n"),
@@ -54,7 +57,7 @@ func BenchmarkRows(b *testing.B) {
 				continue
 			}
 			b.Run(name+[]string{"/first", "/middle", "/last", "/all"}[axis], func(b *testing.B) {
-				k := kernels[name]
+				k := byName[name]
 				p, err := d.Build(k)
 				if err != nil {
 					b.Fatal(err)
@@ -138,4 +141,36 @@ func benchThreads() int {
 		return 1
 	}
 	return 2
+}
+
+// BenchmarkSmallRows times row kernels on few elements: the time of a launch counts.
+func BenchmarkSmallRows(b *testing.B) {
+	d := openTest(b, runtime.Config{Tier: 1, Threads: 1})
+	for _, c := range []struct {
+		name, text string
+		dims       []int64
+		columns    bool
+	}{
+		{"softmax", rowtext.Softmax, []int64{8, 64}, false}, {"softmax columns", rowtext.Softmax, []int64{8, 64}, true},
+		{"norm", rowtext.Norm, []int64{40, 100}, false}, {"scan", rowtext.Scan, []int64{10, 300}, false},
+		{"short", rowtext.Softmax, []int64{1000, 5}, false}, {"columns", rowtext.Softmax, []int64{300, 200}, true},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			k := rowKernel(b, c.text)
+			h := kernels.NewLaunch(rand.New(rand.NewPCG(1, 1)), k, c.dims, 1, kernels.Dense)
+			for i := range h.Args {
+				if c.columns {
+					transpose(h, i, 1)
+				}
+			}
+			bound(b, d, k, h, func(l *runtime.Launch) {
+				list := []runtime.Launch{*l}
+				for b.Loop() {
+					if err := d.Run(list); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -49,7 +49,7 @@ func TestRows(t *testing.T) {
 						continue
 					}
 					rng := rand.New(rand.NewPCG(3, uint64(len(text))))
-					h := kerneltest.NewLaunch(rng, k, s.dims, s.kept, kerneltest.Dense)
+					h := kernels.NewLaunch(rng, k, s.dims, s.kept, kernels.Dense)
 					if columns {
 						for i := range h.Args {
 							transpose(h, i, s.kept)
@@ -68,7 +68,7 @@ func TestRowPatterns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k, ds := rowKernel(t, text), everyDevice(t)
-			for how := range kerneltest.NumPatterns {
+			for how := range kernels.NumPatterns {
 				for _, s := range []struct {
 					dims []int64
 					kept int
@@ -77,7 +77,7 @@ func TestRowPatterns(t *testing.T) {
 						continue
 					}
 					rng := rand.New(rand.NewPCG(4, uint64(how)))
-					h := kerneltest.NewLaunch(rng, k, s.dims, s.kept, how)
+					h := kernels.NewLaunch(rng, k, s.dims, s.kept, how)
 					onEvery(t, ds, fmt.Sprintf("%v, %d kept, pattern %d", s.dims, s.kept, how), k, h)
 				}
 			}
@@ -100,12 +100,10 @@ func everyDevice(t testing.TB) map[string]*device {
 		ds[fmt.Sprintf("tier 0, %d threads", threads)] = openTest(t, runtime.Config{Tier: -1, Threads: threads})
 	}
 	ds["tier 1"] = openTest(t, runtime.Config{Tier: 1, Threads: 2})
-	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
-	ds["go"] = d
 	return ds
 }
 
-func onEvery(t *testing.T, ds map[string]*device, what string, k *codegen.Kernel, h *kerneltest.Launch) {
+func onEvery(t *testing.T, ds map[string]*device, what string, k *codegen.Kernel, h *kernels.Launch) {
 	t.Helper()
 	want := reference(t, k, h)
 	for name, d := range ds {
@@ -115,12 +113,10 @@ func onEvery(t *testing.T, ds map[string]*device, what string, k *codegen.Kernel
 		out := onDevice(t, d, k, h)
 		compare(t, name+", "+what, k, out, want)
 		again(t, d, k, h, out)
-		if strings.HasPrefix(name, "tier") {
-			stream, look, lean := d.streamBytes, d.lookBytes, d.leanBytes
-			d.streamBytes, d.lookBytes, d.leanBytes = 1, 1, 1
-			compare(t, name+", as large tensors, "+what, k, onDevice(t, d, k, h), want)
-			d.streamBytes, d.lookBytes, d.leanBytes = stream, look, lean
-		}
+		stream, look, lean := d.streamBytes, d.lookBytes, d.leanBytes
+		d.streamBytes, d.lookBytes, d.leanBytes = 1, 1, 1
+		compare(t, name+", as large tensors, "+what, k, onDevice(t, d, k, h), want)
+		d.streamBytes, d.lookBytes, d.leanBytes = stream, look, lean
 	}
 	if t.Failed() {
 		t.FailNow()

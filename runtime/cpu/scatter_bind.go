@@ -4,32 +4,22 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/scatter"
 )
 
-// scatterParts describes a kernel with a scatter.
-type scatterParts struct {
-	in      ir.Instr
-	from    int      // the operand that is scattered into
-	to      int      // the output
-	index   ir.DType // of the indices
-	indices []int    // the operands that the indices are computed from
-}
-
-// scatterOf returns the parts of a kernel, nil if it has no scatter. The kernel is not lowered
-// yet: lowering adds no operands to the computation of the indices.
-func scatterOf(k *codegen.Kernel) *scatterParts {
+// scatterOf describes the scatter of a kernel, nil if it has none. The kernel is not lowered yet:
+// lowering adds no operands to the computation of the indices.
+func scatterOf(k *codegen.Kernel) *scatter.Kernel {
 	at := k.Scatter()
 	if at == ir.None {
 		return nil
 	}
 	in := k.Body[at]
-	return &scatterParts{in: in, from: int(uint32(in.Imm)), to: k.Stores[0].Operand, index: k.Body[in.Args[0]].DT,
-		indices: touched(codegen.Phases(k, codegen.PhaseOptions{}).Phases[0].Kernel, len(k.Operands))}
-}
-
-// row reports that the indices address rows of an operand.
-func (p *scatterParts) row(operand int) bool {
-	return p != nil && (operand == p.from || operand == p.to)
+	return &scatter.Kernel{
+		From: int(uint32(in.Imm)), To: k.Stores[0].Operand, DT: in.DT, Index: k.Body[in.Args[0]].DT,
+		Indices: touched(codegen.Phases(k, codegen.PhaseOptions{}).Phases[0].Kernel, len(k.Operands)),
+		Mode:    codegen.ModeOf(in), How: codegen.CombineOf(in),
+	}
 }
 
 // rowReach returns the lowest and the highest element of such an operand; lo is above hi if there
@@ -49,52 +39,33 @@ func rowReach(a *runtime.Access, kept []int64) (lo, hi int64) {
 	return lo, hi
 }
 
-// scatterOrder is how threads share a scatter: by rows, by columns of adjacent rows, and, if these
-// are too few, by parts of the axis.
-type scatterOrder struct {
-	spread bool  // the indices differ along the columns
-	copies bool  // the output is not the operand's memory
-	parts  int64 // number of parts of the axis
-}
-
-const (
-	// scatterChunk is the most columns that are processed together.
-	scatterChunk = 2048
-	// scatterColumns is the least number of points of a tile of columns for which placing it pays.
-	scatterColumns = 256
-	// scatterBytes is the least width of a thread's columns: whole cache lines, including the
-	// adjacent line that the processor fetches with each.
-	scatterBytes = 128
-)
-
 // orderScatter chooses how a scatter is walked.
 func (r *ready) orderScatter() {
-	l, p := r.l, r.p.scatter
-	out := &l.Args[p.to]
-	o := &scatterOrder{copies: l.Args[p.from].Buf != out.Buf, parts: 1}
-	r.mode, r.tile, r.scatter = modeRows, 1, o
-	units := r.outputs
-	if last := l.Kept - 1; last >= 0 && out.Stride[last] == 1 && l.Dims[last] > 1 {
-		width := l.Dims[last]
-		tile := min(width, scatterChunk)
-		if outer := r.outputs / width; outer < r.threads {
-			least := int64(scatterBytes / r.p.kernel.Operands[p.to].DT.Size())
-			share := (width/r.threads + least - 1) / least * least
-			tile = min(tile, max(share, least))
-		}
-		if r.total/r.outputs*tile >= scatterColumns || width == r.outputs {
-			r.mode, r.tile = modeCols, tile
-			units = r.outputs / width * ((width + tile - 1) / tile)
-			for _, i := range p.indices {
-				o.spread = o.spread || l.Args[i].Stride[last] != 0
-			}
-		}
+	r.scatter = r.p.scatter.Order(r.l, r.threads)
+	r.mode, r.tile = modeRows, r.scatter.Tile
+	if r.scatter.Cols {
+		r.mode = modeCols
 	}
-	o.parts = scatterShares(units, r.threads, out.IndexSize)
 }
 
-// scatterShares returns the number of parts of an axis that gives threads as many shares as there
-// are threads.
-func scatterShares(units, threads, size int64) int64 {
-	return max(1, min((threads+units-1)/units, size))
+// scatterJob runs the scatters of an executor.
+type scatterJob struct {
+	scatter.Job
+	args args
+}
+
+// scatter runs a launch with a scatter.
+func (e *executor) scatter(r *ready) {
+	x := &e.scatters
+	r.writeArgs(&x.args)
+	x.Launch = scatter.Launch{
+		Kernel: r.p.scatter, Order: r.scatter, Args: x.args.Args, Threads: min(r.threads, int64(e.threads)), Values: r.plan().Ops[1][0].Load,
+		Scratch: max(r.evaluator(0).scratch(), r.evaluator(1).scratch()), DType: &r.p.folds().DTypes[r.p.scatter.DT], Recorder: r.recorder(),
+	}
+	e.host.r = r
+	if !x.Run(&e.host, e.pool) {
+		e.failed.Store(true)
+	}
+	e.host.r = nil
+	x.args.forget()
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -55,9 +55,9 @@ func dense(dims []int64, order []int) (a runtime.Access, n int64) {
 	return a, n
 }
 
-func (c *scatterCase) launch(rng *rand.Rand) *kerneltest.Launch {
+func (c *scatterCase) launch(rng *rand.Rand) *kernels.Launch {
 	rank := len(c.kept) + 1
-	h := &kerneltest.Launch{Dims: append(slices.Clone(c.kept), c.n), Kept: len(c.kept)}
+	h := &kernels.Launch{Dims: append(slices.Clone(c.kept), c.n), Kept: len(c.kept)}
 	order := make([]int, 0, rank)
 	for d := range c.kept {
 		order = append(order, d)
@@ -76,7 +76,7 @@ func (c *scatterCase) launch(rng *rand.Rand) *kerneltest.Launch {
 		}
 		return codegen.HostArg{Data: d.Data, Access: a}
 	}
-	any := func() uint64 { return kerneltest.Value(rng, c.dt) }
+	any := func() uint64 { return kernels.Value(rng, c.dt) }
 
 	to, n := row(order)
 	out := filled(c.dt, to, n, any)
@@ -128,7 +128,7 @@ func TestScatter(t *testing.T) {
 		}
 		for j := range 8 {
 			c, rng := c, rand.New(rand.NewPCG(uint64(i), uint64(j)))
-			c.dt = kerneltest.DTypes[(i+j)%len(kerneltest.DTypes)]
+			c.dt = kernels.DTypes[(i+j)%len(kernels.DTypes)]
 			c.index = []ir.DType{ir.Int32, ir.Int64}[rng.IntN(2)]
 			c.apart, c.made, c.turned = j%3, j%4 == 1, j%5 == 2
 			if c.v > 0 {
@@ -226,5 +226,30 @@ func TestScatterReach(t *testing.T) {
 		if err := d.Run([]runtime.Launch{l}); (err != nil) != (wrong >= 0) {
 			t.Errorf("operand %d too long: %v", wrong, err)
 		}
+	}
+}
+
+// BenchmarkScatter times scatters of rows, of columns, and into parts of an axis, and a small one.
+func BenchmarkScatter(b *testing.B) {
+	d := openTest(b, runtime.Config{Tier: 1, Threads: benchThreads()})
+	for name, c := range map[string]scatterCase{
+		"axis":    {n: 200000, v: 5000},
+		"rows":    {kept: []int64{200}, n: 1000, v: 100},
+		"columns": {kept: []int64{256}, n: 4000, v: 500, same: true},
+		"spread":  {kept: []int64{64}, n: 3000, v: 50},
+		"small":   {kept: []int64{30}, n: 12, v: 9, same: true},
+	} {
+		c.dt, c.index, c.mode, c.how = ir.Float32, ir.Int32, ir.IndexError, ir.CombineAdd
+		b.Run(name, func(b *testing.B) {
+			k := c.kernel()
+			bound(b, d, k, c.launch(rand.New(rand.NewPCG(1, 1))), func(l *runtime.Launch) {
+				list := []runtime.Launch{*l}
+				for b.Loop() {
+					if err := d.Run(list); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
 	}
 }

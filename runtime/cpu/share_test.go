@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
 )
 
 // TestAllocShared checks that shared memory is zeroed, aligned, counted, and never reused.
@@ -34,8 +35,8 @@ func TestAllocShared(t *testing.T) {
 			t.Fatal(err)
 		}
 		mem := d.Shared(b)
-		if int64(len(mem)) != n || cap(mem) != len(mem) || mem == nil || b.Bytes() != n || uintptr(b.(*buffer).p)%64 != 0 || d.Stats().AllocBytes != before+n {
-			t.Errorf("%d bytes: %d at %p, %d of them counted", n, len(mem), b.(*buffer).p, d.Stats().AllocBytes-before)
+		if int64(len(mem)) != n || cap(mem) != len(mem) || mem == nil || b.Bytes() != n || uintptr(b.(*memory.Buffer).P)%64 != 0 || d.Stats().AllocBytes != before+n {
+			t.Errorf("%d bytes: %d at %p, %d of them counted", n, len(mem), b.(*memory.Buffer).P, d.Stats().AllocBytes-before)
 		}
 		for i, x := range mem {
 			if x != 0 {
@@ -56,7 +57,7 @@ func TestAllocShared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n > 0 && next.(*buffer).p == unsafe.Pointer(&mem[0]) {
+		if n > 0 && next.(*memory.Buffer).P == unsafe.Pointer(&mem[0]) {
 			t.Errorf("%d bytes were handed out again", n)
 		}
 		if d.Shared(next) != nil {

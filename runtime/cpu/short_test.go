@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/millrace-go/millrace/internal/kerneltest"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -40,8 +40,8 @@ func TestShortRows(t *testing.T) {
 			for n, size := range shortSizes {
 				h := dotLaunch(rand.New(rand.NewPCG(9, uint64(n))), k, c.dims, size, c.x, c.y, c.z, c.out)
 				onEvery(t, ds, fmt.Sprintf("%s, %v, %v", name, c, size), k, h)
-				bound(t, ds["go"], k, h, func(l *runtime.Launch) {
-					r, err := ds["go"].prepareFor(l, 1)
+				bound(t, ds["tier 0, 2 threads"], k, h, func(l *runtime.Launch) {
+					r, err := ds["tier 0, 2 threads"].prepareFor(l, 1)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -77,8 +77,8 @@ func TestDotShort(t *testing.T) {
 				size["k"] = int64(3 + n)
 				h := dotCase(k, c.dims, size, c.left, c.right, c.bias, c.residual, c.out)
 				onEvery(t, ds, fmt.Sprintf("%s, %v, %v", name, c, size), k, h)
-				bound(t, ds["go"], k, h, func(l *runtime.Launch) {
-					r, err := ds["go"].prepareFor(l, 1)
+				bound(t, ds["tier 0, 2 threads"], k, h, func(l *runtime.Launch) {
+					r, err := ds["tier 0, 2 threads"].prepareFor(l, 1)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -106,7 +106,7 @@ func TestShortOrder(t *testing.T) {
 	}{{3, 700, 10, [2]mode{modeCols, modeCols}}, {3, 10, 8, [2]mode{modeRows, modeRows}}, {60, 130, 4, [2]mode{modeCols, modeCols}},
 		{60, 100, 4, [2]mode{modeRows, modeRows}}, {64, 700, 4, [2]mode{modeRows, modeRows}}} {
 		d := openTest(t, runtime.Config{Tier: 1, Threads: 1}) // a new device, because a program keeps its code
-		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(2, 2)), k, []int64{c.rows, c.points}, 1, kerneltest.Dense)
+		h := kernels.NewLaunch(rand.New(rand.NewPCG(2, 2)), k, []int64{c.rows, c.points}, 1, kernels.Dense)
 		bound(t, d, k, h, func(l *runtime.Launch) {
 			var got [2]mode
 			for i, rows := range []int64{c.rows, c.fewer} {

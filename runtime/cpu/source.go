@@ -1,12 +1,12 @@
 package cpu
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/ccode"
 )
 
 // Source lists the code that a program runs: the text of each compiled variant, or, if there is
@@ -60,7 +60,7 @@ const bareProduct = 3
 
 // source returns the text of a variant's code.
 func (v *variant) source(code *compiled) (string, error) {
-	if code.printed == nil {
+	if !code.c {
 		text := ""
 		for _, e := range code.evaluators {
 			text += e.(*machinePhase).text()
@@ -71,18 +71,15 @@ func (v *variant) source(code *compiled) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return cgo.PrintUnits(units, code.printed)
+	return cgo.PrintUnits(units, ccode.ISA())
 }
 
 // tier describes the origin of code.
 func (c *compiled) tier() string {
-	if c.printed == nil {
+	if !c.c {
 		return "tier 1, machine code for " + machine.Level().String()
 	}
-	if c.shipped == nil {
-		return "tier 1, C"
-	}
-	return fmt.Sprintf("tier 1, C, compiled into the program by package %s for %s", c.shipped.lib, c.printed.Name)
+	return "tier 1, C"
 }
 
 // classes returns the class letters of a variant's phases.

@@ -6,12 +6,13 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
 )
 
 // counters are the device's counters, from which Stats is made.
 type counters struct {
 	launches, read, written  atomic.Int64
-	tier0, shipped, hidden   atomic.Int64
+	tier0, hidden            atomic.Int64
 	tier0Points              atomic.Int64
 	grouped, prepared        atomic.Int64
 	fallbacks                atomic.Int64
@@ -38,19 +39,18 @@ func (d *device) Stats() runtime.Stats {
 		Compiles:     c.compiles.Load(),
 		CompileFails: c.fails.Load(),
 		Dropped:      c.dropped.Load(),
-		Fallbacks:    c.fallbacks.Load() + d.mem.refused.Load(),
+		Fallbacks:    c.fallbacks.Load() + d.mem.Refused(),
 		Tier0:        c.tier0.Load(),
 		Tier0Points:  c.tier0Points.Load(),
-		Shipped:      c.shipped.Load(),
 		Hidden:       c.hidden.Load(),
 		Grouped:      c.grouped.Load(),
 		Prepared:     c.prepared.Load(),
 		CompileNanos: c.compiled.Load(),
 
 		NativeKernels: c.native.Load(),
-		NativeRefused: c.nativeRefused.Load() + lesserRefused.Load(),
+		NativeRefused: c.nativeRefused.Load() + jit.Refused.Load(),
 	}
 	_, s.NativeBytes = machine.Live()
-	d.mem.stats(&s)
+	d.mem.Stats(&s)
 	return s
 }

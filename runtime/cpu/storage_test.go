@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -19,8 +19,8 @@ func TestBytes(t *testing.T) {
 			d := openTest(t, c)
 			for _, dt := range []ir.DType{ir.Int8, ir.Uint8} {
 				for half := range ir.Op(2) { // a launch has a limited number of operands
-					k := kerneltest.EveryOp(dt, func(op ir.Op, _ ir.DType) bool { return op&1 == half })
-					h := kerneltest.NewLaunch(rand.New(rand.NewPCG(3, 3)), k, []int64{int64(256 * len(others))}, 1, kerneltest.Dense)
+					k := kernels.EveryOp(dt, func(op ir.Op, _ ir.DType) bool { return op&1 == half })
+					h := kernels.NewLaunch(rand.New(rand.NewPCG(3, 3)), k, []int64{int64(256 * len(others))}, 1, kernels.Dense)
 					for i := range h.Args[0].Data {
 						h.Args[0].Data[i], h.Args[1].Data[i] = byte(i), others[i/256%len(others)]
 					}
@@ -54,7 +54,7 @@ store 3 %5
 				if err != nil {
 					t.Fatal(err)
 				}
-				h := kerneltest.NewLaunch(rand.New(rand.NewPCG(4, 4)), k, []int64{1 << 16}, 1, kerneltest.Dense)
+				h := kernels.NewLaunch(rand.New(rand.NewPCG(4, 4)), k, []int64{1 << 16}, 1, kernels.Dense)
 				for i := range len(h.Args[0].Data) / 2 {
 					h.Args[0].Data[2*i], h.Args[0].Data[2*i+1] = byte(i), byte(i>>8)
 				}

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -58,7 +58,7 @@ func TestLargeResultsPassCaches(t *testing.T) {
 		{"rows of a line and a half", neg, []int64{from / 4 / 24, 24}, 2, pitch(48), false},
 		{"long rows", neg, []int64{from / 4 / 1000, 1008}, 2, pitch(1024), true},
 	} {
-		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(1, 1)), c.k, c.dims, c.kept, kerneltest.Dense)
+		h := kernels.NewLaunch(rand.New(rand.NewPCG(1, 1)), c.k, c.dims, c.kept, kernels.Dense)
 		if c.with != nil { // room for a pitch
 			for i := range h.Args {
 				h.Args[i].Data = make([]byte, 4*from)
@@ -87,7 +87,7 @@ func TestLargeResultsPassCaches(t *testing.T) {
 	hold(t, d, neg)
 	before := d.Stats().Compiles
 	for _, n := range []int64{64, from / 4} {
-		onDevice(t, d, neg, kerneltest.NewLaunch(rand.New(rand.NewPCG(2, 2)), neg, []int64{n}, 1, kerneltest.Dense))
+		onDevice(t, d, neg, kernels.NewLaunch(rand.New(rand.NewPCG(2, 2)), neg, []int64{n}, 1, kernels.Dense))
 	}
 	if n := d.Stats().Compiles - before; n != 1 {
 		t.Errorf("%d compiles of one kernel for two sizes", n)
@@ -118,7 +118,7 @@ func TestStoredPastCaches(t *testing.T) {
 			k := rowKernel(t, text)
 			for _, dims := range [][]int64{{130}, {9000}, {3, 1024}, {5, 2100}, {2, 3, 640}} {
 				for _, shift := range []int64{0, 3} {
-					h := kerneltest.NewLaunch(rand.New(rand.NewPCG(8, 8)), k, dims, len(dims), kerneltest.Dense)
+					h := kernels.NewLaunch(rand.New(rand.NewPCG(8, 8)), k, dims, len(dims), kernels.Dense)
 					for i := range h.Args {
 						size := k.Operands[i].DT.Size()
 						h.Args[i].Data = append(h.Args[i].Data, make([]byte, shift*int64(size))...)

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -29,7 +29,7 @@ func TestSwapped(t *testing.T) {
 		{[]int64{40, 2}, 1, false, false}, {[]int64{40, 9}, 0, false, false}, {[]int64{9, 2, 2}, 1, false, false}, {[]int64{12, 5, 2}, 0, false, false},
 	} {
 		rng := rand.New(rand.NewPCG(9, uint64(n)))
-		h := kerneltest.NewLaunch(rng, k, c.dims, len(c.dims), kerneltest.Dense)
+		h := kernels.NewLaunch(rng, k, c.dims, len(c.dims), kernels.Dense)
 		order := make([]int, 0, len(c.dims))
 		for d := range c.dims {
 			if d != c.along {

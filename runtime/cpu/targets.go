@@ -6,6 +6,9 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/ccode"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/contract"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/jit"
 )
 
 // hasTarget reports that the device's own loops (folds, contractions, copies) are machine code:
@@ -18,28 +21,28 @@ func (d *device) hasTarget() bool {
 
 // dotSource selects the functions of contractions. C, which is compiled with this package, serves
 // where machine code does not, unless the configuration allows only the interpreter and Go.
-func (d *device) dotSource() (s dotSource) {
+func (d *device) dotSource() (s contract.Source) {
 	if d.target {
-		s.level = dotLevel(machine.Level())
+		s.Level = machine.Level()
 	}
-	s.c = runsCompiled && d.cfg.Tier >= 0 && d.cfg.Compile != runtime.CompileOff
+	s.C = ccode.Supported && d.cfg.Tier >= 0 && d.cfg.Compile != runtime.CompileOff
 	return s
 }
 
-// contractsInTiles reports dotSource.tiles for a program's contraction.
+// contractsInTiles reports Source.Tiles for a program's contraction.
 func (p *program) contractsInTiles() bool {
-	return p.dev.dots.tiles(p.sched.plan.Temps[0].DT, p.soft)
+	return p.dev.dots.Tiles(p.sched.plan.Temps[0].DT, p.soft)
 }
 
 // compilesC reports that C compilers may be started. Kernels of a device that makes machine code
-// are never compiled from C, except those compiled into the program.
+// are never compiled from C.
 func (d *device) compilesC() bool {
 	return d.cfg.Tier >= 0 && d.cfg.Compile.C() && !d.machine && d.runsC(d.cfg.Denormals)
 }
 
 // runsC reports that compiled C can run for kernels with this treatment of denormals.
 func (d *device) runsC(den ir.Denormals) bool {
-	return runsCompiled && (den == ir.KeepDenormals || machineFlushes())
+	return ccode.Supported && (den == ir.KeepDenormals || jit.Flushes())
 }
 
 // tellNoTarget reports that only machine code is allowed but there is no target: kernels stay
@@ -49,7 +52,7 @@ func (d *device) tellNoTarget() {
 		return
 	}
 	d.count.fallbacks.Add(1)
-	d.report(fmt.Errorf("cpu: compile=native: no machine code for this system and processor (level %v): kernels stay interpreted", machine.Level()))
+	d.report(fmt.Errorf("cpu: option compile=native has no effect: there is no machine code for this system and processor (level %v), so kernels stay interpreted", machine.Level()))
 }
 
 // targets describes the targets and the compilers of this machine.
@@ -58,7 +61,7 @@ func targets() string {
 	if level := machine.Level(); level != machine.None {
 		s = "machine code for " + level.String()
 	}
-	if path := findCompiler(); path != "" {
+	if path := ccode.Find(); path != "" {
 		return s + ", compiler " + path
 	}
 	return s + ", no C compiler"

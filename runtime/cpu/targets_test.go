@@ -6,6 +6,8 @@ import (
 
 	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/ccode"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/contract"
 )
 
 // TestWhoMakesCode checks who makes code of kernels, for every mode and tier.
@@ -24,12 +26,12 @@ func TestWhoMakesCode(t *testing.T) {
 			if got, want := d.machine, c.native && tier >= 0 && target; got != want {
 				t.Errorf("mode %d, tier %d: machine code %v, want %v", c.mode, tier, got, want)
 			}
-			if got, want := d.compilesC(), runsCompiled && c.c && tier >= 0 && !(c.native && target); got != want {
+			if got, want := d.compilesC(), ccode.Supported && c.c && tier >= 0 && !(c.native && target); got != want {
 				t.Errorf("mode %d, tier %d: compilers %v, want %v", c.mode, tier, got, want)
 			}
-			dots := dotSource{c: runsCompiled && tier >= 0 && c.mode != runtime.CompileOff}
+			dots := contract.Source{C: ccode.Supported && tier >= 0 && c.mode != runtime.CompileOff}
 			if tier >= 0 && c.mode != runtime.CompileOff {
-				dots.level = dotLevel(machine.Level())
+				dots.Level = machine.Level()
 			}
 			if d.dots != dots {
 				t.Errorf("mode %d, tier %d: contractions by %v, want %v", c.mode, tier, d.dots, dots)

@@ -3,9 +3,9 @@ package cpu
 import (
 	"math"
 	"testing"
-	"time"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -14,9 +14,9 @@ import (
 // Stegun, 7.1.26: 24 ops on float32.
 func geluKernel() *codegen.Kernel {
 	k := &codegen.Kernel{}
-	f := func(v float32) ir.Ref { return body(k, ir.Const, ir.Float32, uint64(math.Float32bits(v))) }
-	op := func(o ir.Op, args ...ir.Ref) ir.Ref { return body(k, o, ir.Float32, 0, args...) }
-	x := input(k, ir.Float32)
+	f := func(v float32) ir.Ref { return kernels.Emit(k, ir.Const, ir.Float32, uint64(math.Float32bits(v))) }
+	op := func(o ir.Op, args ...ir.Ref) ir.Ref { return kernels.Emit(k, o, ir.Float32, 0, args...) }
+	x := kernels.Input(k, ir.Float32)
 	z := op(ir.Mul, x, f(0.70710678))
 	a := op(ir.Abs, z)
 	t := op(ir.Div, f(1), op(ir.Add, op(ir.Mul, a, f(0.3275911)), f(1)))
@@ -27,20 +27,20 @@ func geluKernel() *codegen.Kernel {
 	e := op(ir.Exp, op(ir.Neg, op(ir.Mul, a, a)))
 	y := op(ir.Sub, f(1), op(ir.Mul, p, e))
 	y = op(ir.Mul, op(ir.Sign, z), y)
-	output(k, op(ir.Mul, op(ir.Mul, x, f(0.5)), op(ir.Add, y, f(1))))
+	kernels.Output(k, op(ir.Mul, op(ir.Mul, x, f(0.5)), op(ir.Add, y, f(1))))
 	return k
 }
 
 // chain returns a kernel of n cheap ops.
 func chain(n int) *codegen.Kernel {
 	k := &codegen.Kernel{Scalars: []ir.DType{ir.Float32}}
-	x := input(k, ir.Float32)
-	s := body(k, ir.Scalar, ir.Float32, 0)
+	x := kernels.Input(k, ir.Float32)
+	s := kernels.Emit(k, ir.Scalar, ir.Float32, 0)
 	v := x
 	for i := range n {
-		v = body(k, []ir.Op{ir.Add, ir.Mul, ir.Maximum, ir.Sub}[i%4], ir.Float32, 0, v, []ir.Ref{s, x}[i/4%2])
+		v = kernels.Emit(k, []ir.Op{ir.Add, ir.Mul, ir.Maximum, ir.Sub}[i%4], ir.Float32, 0, v, []ir.Ref{s, x}[i/4%2])
 	}
-	output(k, v)
+	kernels.Output(k, v)
 	return k
 }
 
@@ -72,7 +72,7 @@ func BenchmarkTier0(b *testing.B) {
 	d := openTest(b, runtime.Config{Tier: -1, Threads: 2})
 	const n = 32 * 512 * 2048
 	copies := &codegen.Kernel{}
-	output(copies, input(copies, ir.Float32))
+	kernels.Output(copies, kernels.Input(copies, ir.Float32))
 	for _, c := range []struct {
 		name string
 		k    *codegen.Kernel
@@ -92,29 +92,4 @@ func BenchmarkTier0(b *testing.B) {
 			}
 		})
 	}
-}
-
-// BenchmarkTier0Build times making the block program of a new kernel.
-func BenchmarkTier0Build(b *testing.B) {
-	k := chain(40)
-	for b.Loop() {
-		if _, err := buildTier0(k); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// TestTier0Start bounds the time from a new kernel to its program.
-func TestTier0Start(t *testing.T) {
-	best := time.Hour
-	for i := range 20 {
-		k := chain(40 + i)
-		start := time.Now()
-		_, err := buildTier0(k)
-		best = min(best, time.Since(start))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("40 ops built in %v", best)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -38,8 +38,8 @@ func TestTotals(t *testing.T) {
 			k := softmaxTotal(dt, op)
 			for _, n := range lengths {
 				for _, rows := range []int64{1, 7, 130} {
-					how := []kerneltest.Pattern{kerneltest.Dense, kerneltest.Permuted, kerneltest.Broadcast}[(int64(i)+n+rows)%3]
-					h := kerneltest.NewLaunch(rand.New(rand.NewPCG(uint64(n), uint64(rows))), k, []int64{rows, n}, 1, how)
+					how := []kernels.Pattern{kernels.Dense, kernels.Permuted, kernels.Broadcast}[(int64(i)+n+rows)%3]
+					h := kernels.NewLaunch(rand.New(rand.NewPCG(uint64(n), uint64(rows))), k, []int64{rows, n}, 1, how)
 					onEvery(t, ds, fmt.Sprintf("%v of %v, %d rows of %d, pattern %d", op, dt, rows, n, how), k, h)
 				}
 			}
@@ -57,15 +57,15 @@ func TestTotalsRandom(t *testing.T) {
 	ds := everyDevice(t)
 	for seed := range uint64(n) {
 		rng := rand.New(rand.NewPCG(16, seed))
-		k := kerneltest.Random(rng, 12+rng.IntN(24), rng.IntN(5))
-		kerneltest.Totals(rng, k)
+		k := kernels.Random(rng, 12+rng.IntN(24), rng.IntN(5))
+		kernels.Totals(rng, k)
 		dims := []int64{1 + rng.Int64N(6), 1 + rng.Int64N(50), 1 + rng.Int64N(40)}
 		kept := len(dims)
 		if k.HasRows() {
 			kept = rng.IntN(3)
 			dims[rng.IntN(3)] *= 1 + rng.Int64N(30)
 		}
-		h := kerneltest.NewLaunch(rng, k, dims, kept, kerneltest.Pattern(rng.IntN(int(kerneltest.NumPatterns))))
+		h := kernels.NewLaunch(rng, k, dims, kept, kernels.Pattern(rng.IntN(int(kernels.NumPatterns))))
 		onEvery(t, ds, fmt.Sprintf("seed %d, dims %v, %d kept\n%s", seed, dims, kept, k), k, h)
 	}
 }
@@ -75,7 +75,7 @@ func TestTotalsRandom(t *testing.T) {
 func TestTotalThreads(t *testing.T) {
 	k := softmaxTotal(ir.Float32, ir.Sum)
 	for _, dims := range [][]int64{{700, 100}, {333, 1000}, {40, 5001}, {3000, 64}} {
-		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(3, uint64(dims[0]))), k, dims, 1, kerneltest.Dense)
+		h := kernels.NewLaunch(rand.New(rand.NewPCG(3, uint64(dims[0]))), k, dims, 1, kernels.Dense)
 		want := reference(t, k, h)
 		for threads := 1; threads <= 9; threads += 2 {
 			compare(t, fmt.Sprintf("%v on %d threads", dims, threads), k, onDevice(t, openTest(t, runtime.Config{Tier: -1, Threads: threads}), k, h), want)

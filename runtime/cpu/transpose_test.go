@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/runtime"
 )
 
 // lay changes the layout of input i of h: order lists the dims by the distance of their elements,
 // the nearest last. Elements are step apart; some dims run backwards.
-func lay(rng *rand.Rand, k *codegen.Kernel, h *kerneltest.Launch, i int, order []int, step int64) {
+func lay(rng *rand.Rand, k *codegen.Kernel, h *kernels.Launch, i int, order []int, step int64) {
 	a, size := &h.Args[i], int64(k.Operands[i].DT.Size())
 	n, offset := step, int64(3)
 	for p := len(order) - 1; p >= 0; p-- {
@@ -61,7 +61,7 @@ func TestTransposed(t *testing.T) {
 	each := func(name string, k *codegen.Kernel, shapes []shape, compiled bool) {
 		for n, s := range shapes {
 			rng := rand.New(rand.NewPCG(7, uint64(n)))
-			h := kerneltest.NewLaunch(rng, k, s.dims, s.kept, kerneltest.Dense)
+			h := kernels.NewLaunch(rng, k, s.dims, s.kept, kernels.Dense)
 			for i, o := range k.Operands {
 				if o.Kind != codegen.Input || o.Row {
 					continue
@@ -118,10 +118,10 @@ func TestTransposed(t *testing.T) {
 // nothing is if only some points of a dim store a result.
 func TestNotTransposed(t *testing.T) {
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 1})
-	check := func(what, text string, change func(h *kerneltest.Launch)) {
+	check := func(what, text string, change func(h *kernels.Launch)) {
 		k := rowKernel(t, text)
 		rng := rand.New(rand.NewPCG(8, 8))
-		h := kerneltest.NewLaunch(rng, k, []int64{70, 80}, 2, kerneltest.Dense)
+		h := kernels.NewLaunch(rng, k, []int64{70, 80}, 2, kernels.Dense)
 		for i, o := range k.Operands {
 			if o.Kind == codegen.Input {
 				lay(rng, k, h, i, []int{1, 0}, 1)
@@ -136,10 +136,10 @@ func TestNotTransposed(t *testing.T) {
 	}
 	const plain = "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\nstore 1 %0\n"
 	check("guarded", "in 0 : float32\nindex 1\nout 2 : float32\n%0 = indexlo 1 : uint32\n%1 = const 0x9 : uint32\n%2 = lt %0 %1 : bool\n%3 = load 0 %2 : float32\nstore 2 %3\n",
-		func(*kerneltest.Launch) {})
-	check("stored once", plain, func(h *kerneltest.Launch) { h.Args[1].Access.Stride[0] = 0 })
-	check("a view of stages", plain, func(h *kerneltest.Launch) {
+		func(*kernels.Launch) {})
+	check("stored once", plain, func(h *kernels.Launch) { h.Args[1].Access.Stride[0] = 0 })
+	check("a view of stages", plain, func(h *kernels.Launch) {
 		h.Args[0].Access.Stages = []runtime.Stage{{Dims: []int64{5608}, Stride: []int64{1}}}
 	})
-	check("dense", plain, func(h *kerneltest.Launch) { h.Args[0].Access = h.Args[1].Access })
+	check("dense", plain, func(h *kernels.Launch) { h.Args[0].Access = h.Args[1].Access })
 }

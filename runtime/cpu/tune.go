@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/force"
-	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/internal/testhook"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/ccode"
 )
 
-// This file is the device's side of tuning: the ways to run a launch. Two things are worth a
-// choice: the tiles of contractions, and, if C was compiled into the program, C or machine code.
-// Other choices were measured: they never won, or became the default (docs/rationale/caches.md).
+// This file is the device's side of tuning: the ways to run a launch. Only the tiles of
+// contractions are worth a choice. Other choices were measured: they never won, or became the
+// default (docs/rationale/caches.md).
 // Tiles do not change the order of additions, so all ways give the same bits.
 
 // choice is a way to run a launch: the code of a runtime.Choice.
@@ -23,11 +23,10 @@ const (
 	ownTile    choice = iota
 	narrowTile        // half as many bytes in a row of a tile
 	highTile          // twice as many rows in a tile
-	ownCode           // machine code instead of the C compiled into the program
 	numChoices
 )
 
-var choiceNames = [numChoices]string{"default", "tile=1/2", "rows=2", "code=native"}
+var choiceNames = [numChoices]string{"default", "tile=1/2", "rows=2"}
 
 // wide and high return exponents of two: factors by which a tile is wider and higher than in the
 // plan.
@@ -57,25 +56,19 @@ func (d *device) Choices(l *runtime.Launch) (c runtime.Choices) {
 	if !ok || l.Chain != nil {
 		return c
 	}
-	tiles, brought := p.parts != nil && p.contractsInTiles(), d.machine && len(p.shipped) > 0
-	if !tiles && !brought || d.enter() != nil {
+	if p.parts == nil || !p.contractsInTiles() || d.enter() != nil {
 		return c
 	}
 	defer d.life.RUnlock()
 	r, err := d.order(l, d.threadsOf())
-	_, forced := force.Choice()
+	_, forced := testhook.Choice()
 	if err != nil || r.empty || r.total < tileWork && !forced || !d.settled(&r) {
 		return c
 	}
-	brought = brought && r.code != nil && r.code.shipped != nil
-	for code, listed := range [numChoices]bool{tiles || brought, tiles, tiles, brought} {
-		if listed {
-			c.List = append(c.List, runtime.Choice{Name: choiceNames[code], Code: uint64(code)})
-		}
+	for code, name := range choiceNames {
+		c.List = append(c.List, runtime.Choice{Name: name, Code: uint64(code)})
 	}
-	if len(c.List) > 0 {
-		c.Facts = r.facts(brought)
-	}
+	c.Facts = r.facts()
 	return c
 }
 
@@ -91,33 +84,29 @@ func (d *device) settled(r *ready) bool {
 	key := r.classKey()
 	v := r.sched.variantFor(&key)
 	if d.machine {
-		d.wantMachine(v, heatForMachine, false)
-	} else if v.code.Load() == nil && d.comp != nil && d.comp.waits() {
-		d.comp.want(v, r.total*r.p.perItem, false, true)
+		if d.wantsMachine(v, heatForMachine, false) {
+			d.makeMachine(v)
+		}
+	} else if v.code.Load() == nil && d.comp != nil && d.waitsForCode() {
+		d.wantC(v, r.total*r.p.perItem, false, true)
 	}
-	r.code = r.codeOf(v)
+	r.code = v.code.Load()
 	return r.code != nil || d.comp == nil || v.failed.Load()
 }
 
 // facts lists everything else that the time of a launch depends on. The compiler of its code is
-// not included, because tiles are machine code or this package's own C. It does include whether C
-// compiled into the program competes with machine code.
-func (r *ready) facts(brought bool) string {
+// not included, because tiles are machine code or this package's own C.
+func (r *ready) facts() string {
 	d := r.p.dev
 	level := d.dots.String()
-	if d.dots.level == machine.None && d.target { // machine code, but not for contractions
-		level += " " + machine.Level().String()
-	}
 	by := "tier 0"
 	switch {
 	case r.plain():
 		by = "plain"
-	case brought:
-		by = "brought"
 	case r.code != nil:
 		by = "compiled"
 	}
-	b := fmt.Appendf(nil, "%s threads %d level %s %s dims", processor(), d.threadsOf(), level, by)
+	b := fmt.Appendf(nil, "%s threads %d level %s %s dims", ccode.Processor(), d.threadsOf(), level, by)
 	for _, n := range r.l.Dims[:r.l.Rank] {
 		b = fmt.Appendf(b, " %d", bucket(n))
 	}
@@ -151,8 +140,8 @@ func (d *device) Try(l *runtime.Launch) (time.Duration, error) {
 		return 0, err
 	}
 	d.settled(&r)
-	w := d.wide.lend()
-	defer d.wide.giveBack(w)
+	w := d.wide.Lend()
+	defer d.wide.GiveBack(w)
 	begin := time.Now()
 	err = w.exec.run([]ready{r})
 	return time.Since(begin), err

@@ -45,7 +45,7 @@ func TestFactsDecide(t *testing.T) {
 			seen.add(t, fmt.Sprint(size), d.Choices(l))
 		})
 	}
-	if len(seen) < 5 && d.dots.tiles(ir.Float32, false) {
+	if len(seen) < 5 && d.dots.Tiles(ir.Float32, false) {
 		t.Errorf("only %d facts", len(seen))
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/internal/testhook"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -13,8 +13,8 @@ import (
 // TestChoices compares every choice of contractions with the oracle, by Run and by Try, and checks
 // that Try counts nothing.
 func TestChoices(t *testing.T) {
-	force.SetChoice(0) // list all choices, also for small launches
-	defer force.SetChoice(-1)
+	testhook.SetChoice(0) // list all choices, also for small launches
+	defer testhook.SetChoice(-1)
 	configs := []runtime.Config{{Tier: -1, Threads: 2}, {Tier: 1, Threads: 2}, {Tier: 1, Threads: 2, Compile: runtime.CompileC}}
 	for _, c := range configs {
 		d := openTest(t, c)
@@ -26,7 +26,7 @@ func TestChoices(t *testing.T) {
 					want := reference(t, k, h)
 					var list []runtime.Choice
 					bound(t, d, k, h, func(l *runtime.Launch) { list = d.Choices(l).List })
-					if len(list) != int(ownCode) && d.dots.tiles(ir.Float32, false) {
+					if len(list) != int(numChoices) && d.dots.Tiles(ir.Float32, false) {
 						t.Fatalf("%s %s, %v: choices %v", name, c.name, size, list)
 					}
 					for _, x := range list {

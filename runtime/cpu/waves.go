@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/memory"
 )
 
 // Threads share a launch that is worth several threads, and wait for each other at its end. For
@@ -49,7 +50,7 @@ var orderings = sync.Pool{New: func() any { return new(ordering) }}
 // it do not wait for each other; they are recorded separately until another launch touches the
 // buffer.
 type use struct {
-	of               *buffer // nil: the entry is free
+	of               *memory.Buffer // nil: the entry is free
 	written, touched int32
 	piece            int32 // of the last launches that write pieces: see runtime.Access
 	pieces           int32 // one more than the highest level of these launches
@@ -84,7 +85,7 @@ func (u *use) note(at int32, writes bool, piece int32) {
 }
 
 // use returns the entry of a buffer.
-func (o *ordering) use(b *buffer) *use {
+func (o *ordering) use(b *memory.Buffer) *use {
 	last := uintptr(len(o.uses) - 1)
 	for at := uintptr(unsafe.Pointer(b)) * 0x9e3779b1 >> 8; ; at++ {
 		if u := &o.uses[at&last]; u.of == b || u.of == nil {
@@ -175,7 +176,7 @@ func (o *ordering) levels(list []runtime.Launch) bool {
 		at := floor
 		var uses [maxOperands]*use
 		for j := range list[i].Args {
-			b, ok := list[i].Args[j].Buf.(*buffer)
+			b, ok := list[i].Args[j].Buf.(*memory.Buffer)
 			if !ok {
 				continue // an index operand
 			}

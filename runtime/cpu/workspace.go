@@ -4,26 +4,17 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/interp"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/operands"
+	"github.com/millrace-go/millrace/runtime/cpu/internal/rows"
 )
 
-// functionJob is a job made of a function, for contractions.
-type functionJob struct{ f func(begin, end int64) }
-
-func (j *functionJob) share(_ int, begin, end int64) { j.f(begin, end) }
-
-// split runs f over shares of [0, total) of about grain units.
-func (e *executor) split(threads int, total, grain int64, f func(begin, end int64)) {
-	e.functions.f = f
-	e.pool.split(threads, total, grain, &e.functions)
-	e.functions.f = nil
-}
-
-// workspace is the memory of one share of a functionJob.
+// workspace is the memory of one share of a contraction.
 type workspace struct {
 	scratch []byte
-	bufs    [maxReduces]unsafe.Pointer
-	blocks  [maxReduces][]uint64 // memory of bufs: a block of values each
-	values  []t0Val
+	bufs    [rows.MaxOps]unsafe.Pointer
+	blocks  [rows.MaxOps][]uint64 // memory of bufs: a block of values each
+	room    interp.Room
 	ops     []operand // of a part of a launch
 	args    args      // of the current evaluation
 	merged  mergedCache
@@ -32,7 +23,7 @@ type workspace struct {
 // workspaceFor returns a workspace that is large enough for the launch. The caller puts it back
 // into e.free.
 func (e *executor) workspaceFor(r *ready) *workspace {
-	w := e.free.take()
+	w := e.free.Take()
 	if w == nil {
 		w = new(workspace)
 	}
@@ -59,7 +50,7 @@ func (e *executor) workspaceFor(r *ready) *workspace {
 func (w *workspace) take(a *args) *args {
 	mine := &w.args
 	*mine = *a
-	mine.bufs, mine.scratch, mine.values, mine.merged = w.bufs[:], w.scratch, &w.values, &w.merged
+	mine.Bufs, mine.Scratch, mine.room, mine.merged = w.bufs[:], w.scratch, &w.room, &w.merged
 	return mine
 }
 
@@ -73,7 +64,7 @@ func (w *workspace) forget() {
 
 // argsInto returns a launch in the form that evaluations take. It reuses list for the operands.
 func argsInto(r *ready, list []operand) args {
-	a := args{ops: list}
+	a := args{Args: operands.Args{Ops: list}}
 	r.writeArgs(&a)
 	return a
 }

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/runtime"
 )
 
 // provisional runs a launch of a plan that will be replaced.
 func provisional(t *testing.T, d *device, k *codegen.Kernel, points int64, copies bool) {
 	t.Helper()
-	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{points}, 1, kerneltest.Dense)
+	h := kernels.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{points}, 1, kernels.Dense)
 	bound(t, d, k, h, func(l *runtime.Launch) {
 		l.Provisional, l.Copies = true, copies
 		if err := d.Run([]runtime.Launch{*l}); err != nil {

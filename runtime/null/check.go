@@ -12,13 +12,13 @@ import (
 func (d *Device) check(k *codegen.Kernel, l *runtime.Launch) error {
 	switch {
 	case len(l.Args) != len(k.Operands):
-		return fmt.Errorf("%d args for %d operands", len(l.Args), len(k.Operands))
+		return fmt.Errorf("the launch has %d args, the kernel has %d operands", len(l.Args), len(k.Operands))
 	case len(l.Scalars) != len(k.Scalars):
-		return fmt.Errorf("%d scalars, the kernel has %d", len(l.Scalars), len(k.Scalars))
+		return fmt.Errorf("the launch has %d scalars, the kernel has %d", len(l.Scalars), len(k.Scalars))
 	case l.Rank < 0 || l.Rank > runtime.MaxRank || l.Kept < 0 || l.Kept > l.Rank:
-		return fmt.Errorf("rank %d with %d kept dims", l.Rank, l.Kept)
+		return fmt.Errorf("a launch has rank %d and %d kept dims", l.Rank, l.Kept)
 	case !k.HasRows() && l.Kept != l.Rank:
-		return fmt.Errorf("%d reduced dims in a kernel that reduces nothing", l.Rank-l.Kept)
+		return fmt.Errorf("the launch has %d reduced dims, but the kernel reduces nothing", l.Rank-l.Kept)
 	}
 	guarded := guardedLoads(k)
 	for i := range l.Args {

@@ -1,8 +1,3 @@
-// Package null is a device that plans like any other and computes nothing: it
-// checks kernels and launches, counts them, and reads zeros. Tests of the
-// engine run on it with the limits they need.
-//
-// Engine part: no compatibility promise; use package millrace.
 package null
 
 import (
@@ -118,7 +113,7 @@ func (d *Device) Alloc(bytes int64) (runtime.Buffer, error) {
 		return nil, fmt.Errorf("%w: %d bytes, the largest buffer has %d", runtime.ErrOutOfMemory, bytes, d.caps.MaxBuffer)
 	}
 	if d.limit > 0 && d.stats.AllocBytes > d.limit-bytes {
-		return nil, fmt.Errorf("%w: %d bytes besides %d live ones, the limit is %d", runtime.ErrOutOfMemory, bytes, d.stats.AllocBytes, d.limit)
+		return nil, fmt.Errorf("%w: %d bytes in addition to %d in use, the limit is %d", runtime.ErrOutOfMemory, bytes, d.stats.AllocBytes, d.limit)
 	}
 	d.stats.Allocs++
 	d.stats.AllocBytes += bytes
@@ -142,13 +137,13 @@ func (d *Device) own(b runtime.Buffer, dt ir.DType, off, n int64) error {
 	x, ok := b.(*buffer)
 	switch {
 	case !ok || x.dev != d:
-		return fmt.Errorf("null: buffer of another device")
+		return fmt.Errorf("null: the buffer belongs to another device")
 	case x.freed:
-		return fmt.Errorf("null: buffer was freed")
+		return fmt.Errorf("null: the buffer was freed")
 	}
 	size := int64(d.caps.ElemSize[dt])
 	if size == 0 || off < 0 || n < 0 || off > x.bytes/size-n {
-		return fmt.Errorf("null: elements [%d,%d) of %v in %d bytes", off, off+n, dt, x.bytes)
+		return fmt.Errorf("null: elements [%d,%d) of %v are not within %d bytes", off, off+n, dt, x.bytes)
 	}
 	return nil
 }
@@ -183,7 +178,7 @@ func (d *Device) Build(k runtime.Kernel) (runtime.Program, error) {
 	defer d.mu.Unlock()
 	c, ok := k.(*codegen.Kernel)
 	if !ok {
-		return nil, fmt.Errorf("null: %T is no kernel", k)
+		return nil, fmt.Errorf("null: %T is not a kernel", k)
 	}
 	err := c.Verify()
 	if err == nil {
@@ -204,7 +199,7 @@ func (d *Device) Build(k runtime.Kernel) (runtime.Program, error) {
 func (d *Device) fits(k *codegen.Kernel) error {
 	for _, o := range k.Operands {
 		if o.Kind != codegen.Index && !d.caps.DTypes.Has(o.DT) {
-			return fmt.Errorf("null: operand of %v: %w", o.DT, ir.ErrUnsupported)
+			return fmt.Errorf("null: operands of %v are impossible: %w", o.DT, ir.ErrUnsupported)
 		}
 	}
 	size := k.Size()
@@ -212,7 +207,7 @@ func (d *Device) fits(k *codegen.Kernel) error {
 		return fmt.Errorf("null: %s", over)
 	}
 	if n := len(k.Body); d.caps.MaxBody > 0 && n > d.caps.MaxBody {
-		return fmt.Errorf("null: %d instructions, the device takes %d", n, d.caps.MaxBody)
+		return fmt.Errorf("null: the kernel has %d instructions, the device takes %d", n, d.caps.MaxBody)
 	}
 	return nil
 }
@@ -232,7 +227,7 @@ func (d *Device) Run(list []runtime.Launch) error {
 	}
 	for i := range list {
 		p, ok := list[i].Prog.(*program)
-		err := fmt.Errorf("null: program of another device")
+		err := fmt.Errorf("null: the program belongs to another device")
 		if ok && p.dev == d {
 			err = d.check(p.k, &list[i])
 		}

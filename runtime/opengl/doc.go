@@ -16,5 +16,7 @@
 // Elsewhere, and with the tag noopengl, opening the registered driver returns an error that says
 // so.
 //
+// Of the source, read driver.go first.
+//
 // Engine part: no compatibility promise; use package millrace.
 package opengl

@@ -7,7 +7,7 @@ import (
 
 	"github.com/millrace-go/millrace/codegen/glsl"
 	"github.com/millrace-go/millrace/codegen/shader"
-	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/internal/hostapi"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/runtime/internal/gpudriver"
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
@@ -22,7 +22,7 @@ func init() {
 	gpudriver.Register(gpudriver.Driver{
 		Name: name, Dialect: glsl.Dialect, Open: open, Adapters: gpu.Adapters, Brought: openBrought,
 		HowTo: "install a driver with EGL (libegl1 and libgl1-mesa-dri have one for every CPU), " +
-			"or, for NVIDIA's, have its libEGL_nvidia with a file in /usr/share/glvnd/egl_vendor.d",
+			"or, for NVIDIA's driver, install its libEGL_nvidia with a file in /usr/share/glvnd/egl_vendor.d",
 	})
 }
 
@@ -48,10 +48,10 @@ func Share() (Context, error) {
 // elements are in row-major order, each in four bytes, from byte offset on. Contexts of the
 // device's share group may read them until use returns.
 func Lend(tensor any, use func(buffer uint32, offset int) error) error {
-	return handle.Lend(tensor, func(dev, buf any, off int64) error {
+	return hostapi.Lend(tensor, func(dev, buf any, off int64) error {
 		d, ok := dev.(*gpurun.Runner)
 		if !ok || d.Caps().Name != name {
-			return fmt.Errorf("opengl: a tensor of another device")
+			return fmt.Errorf("opengl: the tensor is not on an OpenGL device")
 		}
 		b, err := d.Lend(buf.(runtime.Buffer))
 		if err != nil {
@@ -59,7 +59,7 @@ func Lend(tensor any, use func(buffer uint32, offset int) error) error {
 		}
 		here, ok := b.(*gpu.Buffer)
 		if !ok {
-			return fmt.Errorf("opengl: the device of this tensor is isolated: its buffers are another process's")
+			return fmt.Errorf("opengl: the tensor's buffer belongs to another process, because its device was opened with isolate=on")
 		}
 		return use(here.Name(), int(off*shader.ElemSize))
 	})
@@ -88,7 +88,7 @@ func openBrought(cfg runtime.Config) (gpurun.Device, error) {
 		return nil, nil
 	}
 	if cfg.Isolate {
-		return nil, fmt.Errorf("isolate=on: context %q is this process's", name)
+		return nil, fmt.Errorf("option isolate=on is impossible with context %q, which belongs to this process", name)
 	}
 	x := lent{c.(Context)}
 	if x.ProcAddress == nil {

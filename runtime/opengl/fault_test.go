@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache" // leaves the user's cache alone
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/runtime/internal/gputest"
 	"github.com/millrace-go/millrace/runtime/opengl/internal/egl"
@@ -220,7 +221,7 @@ func TestForeignContexts(t *testing.T) {
 	openError(t, "elsewhere", "EGL_BAD_CONTEXT")
 	Use("none", Context{MakeCurrent: func() error { return nil }})
 	defer Use("none", Context{})
-	openError(t, "none", "none is current")
+	openError(t, "none", "no context is current")
 }
 
 // TestDestroyed: if the program destroys a context of a device, the device is lost or still works;

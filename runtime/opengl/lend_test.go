@@ -70,7 +70,7 @@ func TestLend(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer apart.Close()
-	if _, err := millrace.Open("opengl:isolate=on,adapter=lending"); err == nil || !strings.Contains(err.Error(), `context "lending" is this process's`) {
+	if _, err := millrace.Open("opengl:isolate=on,adapter=lending"); err == nil || !strings.Contains(err.Error(), `context "lending", which belongs to this process`) {
 		t.Errorf("the program's context was isolated: %v", err)
 	}
 	for name, bad := range map[string]any{

@@ -10,7 +10,7 @@ import (
 )
 
 var absent = runtime.Absent{Name: "opengl", Why: fmt.Sprintf(
-	"this build for %s/%s has none; it needs cgo and linux, and no tag noopengl", goruntime.GOOS, goruntime.GOARCH)}
+	"this build for %s/%s has no OpenGL; OpenGL needs linux, cgo and a build without the tag noopengl", goruntime.GOOS, goruntime.GOARCH)}
 
 func init() { runtime.Register("opengl", absent) }
 

@@ -23,5 +23,7 @@
 // The native library exists for linux/amd64, macOS and windows/amd64 and needs cgo. Elsewhere the
 // driver is registered too, and opening it returns an error that says so.
 //
+// Of the source, read driver.go first.
+//
 // Engine part: no compatibility promise; use package millrace.
 package webgpu

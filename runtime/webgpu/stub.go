@@ -11,5 +11,5 @@ import (
 
 func init() {
 	runtime.Register("webgpu", runtime.Absent{Name: "webgpu", Why: fmt.Sprintf(
-		"this build for %s/%s has no native library; it needs cgo and linux/amd64, darwin or windows/amd64", goruntime.GOOS, goruntime.GOARCH)})
+		"this build for %s/%s has no WebGPU library; the library needs cgo and linux/amd64, darwin or windows/amd64", goruntime.GOOS, goruntime.GOARCH)})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen/wgsl"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache" // leaves the user's cache alone
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/runtime/internal/gputest"
 )

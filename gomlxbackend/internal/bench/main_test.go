@@ -10,7 +10,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
-	_ "github.com/millrace-go/millrace/internal/nocache"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache"
 )
 
 // suite is one as backendtest's: benchmarks in benchmarks, with names that have

@@ -16,7 +16,7 @@ import (
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/compute/support/backendtest"
 	_ "github.com/millrace-go/millrace/gomlxbackend"
-	_ "github.com/millrace-go/millrace/internal/nocache"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache"
 )
 
 // open is a backend until the test's end.

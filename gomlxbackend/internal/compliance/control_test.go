@@ -179,15 +179,15 @@ func TestBadClosures(t *testing.T) {
 	open := must(f.Closure())
 	inner := closure(open, func(c compute.Function) values { return values{must(c.Constant([]float32{1, 2}, 2))} })
 	for want, do := range map[string]func() ([]compute.Value, error){
-		"If(":                     func() ([]compute.Value, error) { return f.If(x, same, same) },
-		"the true branch has 1":   func() ([]compute.Value, error) { return f.If(p, takes, takes) },
-		"1 results instead of 2":  func() ([]compute.Value, error) { return f.If(p, more, same) },
-		"has not returned":        func() ([]compute.Value, error) { return f.If(p, open, same) },
-		"no closure of function":  func() ([]compute.Value, error) { return f.If(p, inner, same) },
-		"the false branch is a":   func() ([]compute.Value, error) { return f.If(p, same, nil) },
-		"at least one":            func() ([]compute.Value, error) { return f.While(same, same) },
-		"the condition's result":  func() ([]compute.Value, error) { return f.While(takes, takes, x) },
-		"Call((Float32)[2], (Boo": func() ([]compute.Value, error) { return f.Call(takes, x, p) },
+		"If(":                       func() ([]compute.Value, error) { return f.If(x, same, same) },
+		"the true branch has 1":     func() ([]compute.Value, error) { return f.If(p, takes, takes) },
+		"1 results instead of 2":    func() ([]compute.Value, error) { return f.If(p, more, same) },
+		"has not returned":          func() ([]compute.Value, error) { return f.If(p, open, same) },
+		"not a closure of function": func() ([]compute.Value, error) { return f.If(p, inner, same) },
+		"the false branch is a":     func() ([]compute.Value, error) { return f.If(p, same, nil) },
+		"at least one":              func() ([]compute.Value, error) { return f.While(same, same) },
+		"the condition's result":    func() ([]compute.Value, error) { return f.While(takes, takes, x) },
+		"Call((Float32)[2], (Boo":   func() ([]compute.Value, error) { return f.Call(takes, x, p) },
 	} {
 		if _, err := do(); err == nil || !strings.Contains(err.Error(), want) || compute.IsNotImplemented(err) {
 			t.Errorf("%q: %v", want, err)

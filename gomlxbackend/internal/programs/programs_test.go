@@ -6,7 +6,7 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/millrace-go/millrace/gomlxbackend"
-	_ "github.com/millrace-go/millrace/internal/nocache"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache"
 )
 
 // steps are what a program's steps of these sizes print.

@@ -69,7 +69,7 @@ const patience = time.Minute
 // library starts, but never serves.
 func (d *Device) greet(greeted chan *reply) (*reply, error) {
 	late := time.AfterFunc(patience, func() {
-		d.Lose(fmt.Errorf("what was started has not turned into its process within %v", patience))
+		d.Lose(fmt.Errorf("the started program did not become the device's process within %v", patience))
 	})
 	defer late.Stop()
 	return d.finish(greeted)

@@ -244,7 +244,7 @@ func TestByHand(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), mark+"=fake")
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "not by millrace") {
+	if err == nil || !strings.Contains(string(out), "millrace did not set it") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

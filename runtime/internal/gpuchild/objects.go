@@ -76,7 +76,7 @@ type keeper struct{ *Device }
 func (k keeper) Binary(p gpurun.Pipeline) ([]byte, error) {
 	x, ok := p.(*pipeline)
 	if !ok || x.dev != k.Device {
-		return nil, errors.New("gpu: pipeline of another device")
+		return nil, errors.New("gpu: the pipeline belongs to another device")
 	}
 	a, err := k.call(&request{Call: callBinary, Object: x.id})
 	if err != nil {

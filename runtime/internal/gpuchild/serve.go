@@ -22,7 +22,7 @@ func Serve(driver string, open func(adapter string) (gpurun.Device, error)) {
 	os.Unsetenv(mark) // not for processes that the graphics driver starts
 	in, out, shared, err := attach()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s is set, but not by millrace: %v\n", mark, err)
+		fmt.Fprintf(os.Stderr, "%s is set, but millrace did not set it: %v\n", mark, err)
 		os.Exit(2)
 	}
 	s := &server{open: open, shared: shared, replies: newSender(out), buffers: map[uint64]gpurun.Buffer{}, pipes: map[uint64]gpurun.Pipeline{}}
@@ -108,7 +108,7 @@ var calls = [numCalls]func(*server, *request, *reply) error{
 		p := s.pipes[r.Object]
 		s.mu.Unlock()
 		if p == nil {
-			return errors.New("gpu: pipeline was released")
+			return errors.New("gpu: the pipeline was released")
 		}
 		a.Data, err = s.gpu.(gpurun.Keeper).Binary(p)
 		return err
@@ -142,7 +142,7 @@ var calls = [numCalls]func(*server, *request, *reply) error{
 
 func (s *server) do(r *request, a *reply) error {
 	if r.Call >= numCalls || s.gpu == nil && r.Call != callOpen {
-		return fmt.Errorf("gpu: call %d", r.Call)
+		return fmt.Errorf("gpu: call %d is unknown", r.Call)
 	}
 	return calls[r.Call](s, r, a)
 }
@@ -174,7 +174,7 @@ func (s *server) buffer(id uint64) (gpurun.Buffer, error) {
 	if b := s.buffers[id]; b != nil {
 		return b, nil
 	}
-	return nil, errors.New("gpu: buffer was released")
+	return nil, errors.New("gpu: the buffer was released")
 }
 
 // dispatches returns the dispatches of a request, and the buffer of its words.
@@ -185,12 +185,12 @@ func (s *server) dispatches(r *request) ([]gpurun.Dispatch, gpurun.Buffer, error
 	for i, x := range r.List {
 		list[i] = gpurun.Dispatch{Pipe: s.pipes[x.Pipe], Bind: make([]gpurun.Range, len(x.Bind)), Groups: x.Groups}
 		if list[i].Pipe == nil {
-			return nil, nil, fmt.Errorf("dispatch %d: gpu: pipeline was released", i)
+			return nil, nil, fmt.Errorf("dispatch %d: gpu: the pipeline was released", i)
 		}
 		for j, b := range x.Bind {
 			list[i].Bind[j] = gpurun.Range{Buf: s.buffers[b.Buf], Off: b.Off, Size: b.Size}
 			if list[i].Bind[j].Buf == nil {
-				return nil, nil, fmt.Errorf("dispatch %d: binding %d: gpu: buffer was released", i, j)
+				return nil, nil, fmt.Errorf("dispatch %d: binding %d: gpu: the buffer was released", i, j)
 			}
 		}
 	}

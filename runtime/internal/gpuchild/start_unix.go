@@ -114,7 +114,7 @@ func sharedFile() (*os.File, error) {
 		}
 		refused = append(refused, err)
 	}
-	return nil, fmt.Errorf("shared memory: %w", errors.Join(refused...))
+	return nil, fmt.Errorf("shared memory cannot be made: %w", errors.Join(refused...))
 }
 
 func reserve(f *os.File) error {
@@ -130,7 +130,7 @@ func reserve(f *os.File) error {
 func mapped(f *os.File) ([]byte, error) {
 	b, err := syscall.Mmap(int(f.Fd()), 0, sharedSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("shared memory: %w", err)
+		return nil, fmt.Errorf("shared memory cannot be made: %w", err)
 	}
 	return b, nil
 }
@@ -144,7 +144,7 @@ func (p *process) wait() string {
 	<-p.over
 	p.out.Close()
 	p.in.Close()
-	how := "it cannot be said how"
+	how := "the system does not say how"
 	if s := p.cmd.ProcessState; s != nil {
 		how = s.String()
 	}

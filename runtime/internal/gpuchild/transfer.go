@@ -11,9 +11,9 @@ import (
 func (d *Device) own(b gpurun.Buffer) (*buffer, error) {
 	switch x, ok := b.(*buffer); {
 	case !ok || x.dev != d:
-		return nil, errors.New("gpu: buffer of another device")
+		return nil, errors.New("gpu: the buffer belongs to another device")
 	case x.gone.Load():
-		return nil, errors.New("gpu: buffer was released")
+		return nil, errors.New("gpu: the buffer was released")
 	default:
 		return x, nil
 	}
@@ -28,7 +28,7 @@ func (d *Device) Submit(list []gpurun.Dispatch, params gpurun.Buffer, words []by
 	for i := range list {
 		p, ok := list[i].Pipe.(*pipeline)
 		if !ok || p.dev != d {
-			return fmt.Errorf("dispatch %d: gpu: pipeline of another device", i)
+			return fmt.Errorf("dispatch %d: gpu: the pipeline belongs to another device", i)
 		}
 		x := dispatch{Pipe: p.id, Bind: make([]bound, len(list[i].Bind)), Groups: list[i].Groups}
 		for j, b := range list[i].Bind {

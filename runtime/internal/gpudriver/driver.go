@@ -1,7 +1,3 @@
-// Package gpudriver connects GPU drivers to the engine: it opens a device, in this process or in
-// another one, and lists the adapters.
-//
-// Engine part: no compatibility promise; use package millrace.
 package gpudriver
 
 import (

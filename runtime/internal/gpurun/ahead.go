@@ -99,7 +99,7 @@ func (d *Runner) prebuildAll(entries iter.Seq2[string, []byte], read *int, stop 
 			if errors.Is(e, runtime.ErrOutOfMemory) { // the rest is compiled when it runs
 				d.stats.fallbacks.Add(1)
 				if d.cfg.OnError != nil {
-					d.cfg.OnError(d.errorf("compiling shaders beforehand: %w", e))
+					d.cfg.OnError(d.errorf("compiling shaders before they are needed: %w", e))
 				}
 			}
 			return // or it was lost, or is being closed
@@ -136,12 +136,12 @@ func (x *shaderNotes) readOrder() (keys []string) {
 	}
 	err := error(nil)
 	if len(data) > maxAheadBytes {
-		err = fmt.Errorf("%d bytes, at most %d are written", len(data), maxAheadBytes)
+		err = fmt.Errorf("it has %d bytes, the limit is %d", len(data), maxAheadBytes)
 	} else if err = json.Unmarshal(data, &keys); err == nil && len(keys) > maxAhead {
-		err = fmt.Errorf("%d keys, at most %d are written", len(keys), maxAhead)
+		err = fmt.Errorf("it has %d keys, the limit is %d", len(keys), maxAhead)
 	}
 	if err != nil {
-		cache.Refuse(KindAhead, x.dev.errorf("which shaders ran: %w", err))
+		cache.Refuse(KindAhead, x.dev.errorf("the list of shaders that ran: %w", err))
 		return nil
 	}
 	return keys

@@ -1,9 +1,3 @@
-// Package gpurun runs kernels on a GPU. It chooses the shader of a launch, cuts it into dispatches,
-// manages pools of memory, reports index faults, keeps and releases shaders, and tunes. It runs
-// them on a [Device], a small interface that each GPU API implements; a dialect of package
-// codegen/shader is the language. [Runner] combines both as a device of the engine.
-//
-// Engine part: no compatibility promise; use package millrace.
 package gpurun
 
 import (
@@ -42,6 +36,23 @@ type Device interface {
 	Lose(why error)
 	// Close waits for submitted work and releases everything made on the device.
 	Close() error
+}
+
+// Recorder is a Device that can keep dispatches as one piece of work, to submit them many times.
+type Recorder interface {
+	// Record keeps a list of dispatches, whose run-time words are in their buffers already. Each
+	// submission fills the range zero with zeros first; a zero Range has no buffer. The list and its
+	// slices may be changed afterwards.
+	Record(zero Range, list []Dispatch) (Recording, error)
+}
+
+// Recording is recorded work. Its methods are called one at a time, and with the Device's.
+type Recording interface {
+	// Submit runs the dispatches once more, as Device.Submit does. It returns ErrStale, and submits
+	// nothing, if a buffer or a pipeline was released since.
+	Submit() error
+	// Release frees the recording after submitted work is done with it.
+	Release()
 }
 
 // Use is the purpose of a buffer.
@@ -93,11 +104,11 @@ type Dispatch struct {
 // the buffers.
 func (x *Dispatch) Check(bindings []Binding, l *Limits) error {
 	if len(x.Bind) != len(bindings) {
-		return fmt.Errorf("gpu: %d ranges for %d bindings", len(x.Bind), len(bindings))
+		return fmt.Errorf("gpu: a dispatch has %d ranges, the pipeline %d bindings", len(x.Bind), len(bindings))
 	}
 	for _, g := range x.Groups {
 		if int64(g) > l.Groups {
-			return fmt.Errorf("gpu: %d workgroups are above the limit of %d", g, l.Groups)
+			return fmt.Errorf("gpu: a dispatch has %d workgroups, the limit is %d", g, l.Groups)
 		}
 	}
 	for i, r := range x.Bind {
@@ -106,7 +117,7 @@ func (x *Dispatch) Check(bindings []Binding, l *Limits) error {
 			limit = l.Uniform
 		}
 		if r.Size > limit || r.Off%l.Align != 0 {
-			return fmt.Errorf("binding %d: gpu: %d bytes at %d: the limit is %d bytes at multiples of %d", i, r.Size, r.Off, limit, l.Align)
+			return fmt.Errorf("binding %d: gpu: it has %d bytes at offset %d, allowed are %d bytes at multiples of %d", i, r.Size, r.Off, limit, l.Align)
 		}
 	}
 	return nil
@@ -141,6 +152,7 @@ var (
 	ErrLost   = errors.New("GPU device lost")
 	ErrMemory = errors.New("out of GPU memory")
 	ErrClosed = errors.New("GPU device closed")
+	ErrStale  = errors.New("recorded work uses what was released")
 )
 
 // SourceError is a text that the API's compiler rejected; Log quotes the line.

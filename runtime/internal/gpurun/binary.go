@@ -28,7 +28,7 @@ type Keeper interface {
 }
 
 // ErrBinary is a binary that the driver rejects.
-var ErrBinary = errors.New("the driver does not take what it is said to have made")
+var ErrBinary = errors.New("the driver rejects the binary")
 
 // maxBinary bounds the binaries that are read and stored.
 const maxBinary = 16 << 20
@@ -95,6 +95,6 @@ func (d *Runner) keep(source string, sh *compiled) {
 		_ = cache.Put(KindBinary, d.binaryKey(source), append(sum[:], data...)) // the cache counts failures
 	})
 	if c, ok := cache.(dropper); ok && !added {
-		c.Dropped(KindBinary, d.errorf("what was made of a shader is not saved: too much waits for the disk"))
+		c.Dropped(KindBinary, d.errorf("a shader's binary is not saved: too many files wait for the disk"))
 	}
 }

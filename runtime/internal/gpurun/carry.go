@@ -30,7 +30,7 @@ func loneScan(k *codegen.Kernel) int {
 func (s *splitter) carry(k *codegen.Kernel, l *runtime.Launch, scan int, skip []bool) error {
 	dim, unit := segment(k, l)
 	if unit*points(l.Dims[dim+1:l.Rank]) > maxSteps(k, l) {
-		return s.errorf("a scan over dims of %v, which no stride joins", l.Dims[l.Kept:l.Rank])
+		return s.errorf("a scan over dims of %v is too long: no common stride joins them", l.Dims[l.Kept:l.Rank])
 	}
 	var carries [2]runtime.Access
 	for i := range carries {

@@ -17,28 +17,62 @@ const (
 	groupWide = 256
 )
 
+// chooser is the choice of a piece's variant.
+type chooser struct {
+	v     shader.Variant
+	k     *codegen.Kernel
+	p     *piece
+	lanes int // most points of a step; 1 once a step has decided for single points
+	turn  int // see turnDim; 0 unless the variant is a map
+}
+
+// choices are the steps of choose, in their order: each decides one part of the variant and reads what
+// the steps before it decided.
+var choices = [...]struct {
+	name, does string
+	run        func(c *chooser)
+}{
+	{"mode", "decides what an invocation computes and how many share a workgroup", (*chooser).mode},
+	{"operands", "finds the class of each operand and the points that store it", (*chooser).operands},
+	{"bindings", "lists the windows of memory that the shader binds", (*chooser).bindings},
+	{"across", "gives an invocation several neighbouring rows", (*chooser).across},
+	{"turn", "on a GPU, runs a transposed map by squares in workgroup memory", (*chooser).takeTurn},
+	{"vectors", "gives a step several points of a row", (*chooser).vectors},
+	{"steps", "on a software adapter, gives an invocation of a map several steps", (*chooser).steps},
+	{"group", "decides how many invocations share a row", (*chooser).group},
+	{"subgroups", "folds by the adapter's subgroups", (*chooser).subgroups},
+	{"each", "on a software adapter, gives an invocation several rows of vectors", (*chooser).each},
+}
+
 // choose returns the variant that runs a piece. lanes is the largest number of points per step for
 // which the kernel can be printed.
 func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 	l := &p.launch
-	v := shader.Variant{Rank: l.Rank, Kept: l.Kept, Lanes: 1, Group: group}
-	rows, dot := k.HasRows(), dotOf(k) >= 0
+	c := &chooser{v: shader.Variant{Rank: l.Rank, Kept: l.Kept, Lanes: 1, Group: group}, k: k, p: p, lanes: lanes}
+	for i := range choices {
+		choices[i].run(c)
+	}
+	return c.v
+}
+
+func (c *chooser) mode() {
+	k, p, l, v := c.k, c.p, &c.p.launch, &c.v
 	switch {
 	case k.Scatter() != ir.None:
-		v.Mode, lanes = shader.Scatters, 1
+		v.Mode, c.lanes = shader.Scatters, 1
 		if p.checks {
 			v.Mode = shader.Checks
 		}
-	case dot:
-		v.Mode, v.Tile, lanes = shader.Tiles, chooseTile(k, l, p.software), 1
+	case dotOf(k) >= 0:
+		v.Mode, v.Tile, c.lanes = shader.Tiles, chooseTile(k, l, p.software), 1
 		v.Group = v.Tile.Group()
-	case rows:
+	case k.HasRows():
 		v.Mode = shader.Cols
 		if byRows(k, l) {
 			v.Mode = shader.Rows
 		}
 		if v.Mode == shader.Cols && p.beside(k) {
-			v.Mode, v.Beside, lanes = shader.Rows, besideRows, 1
+			v.Mode, v.Beside, c.lanes = shader.Rows, besideRows, 1
 			v.Group = besideRows * min(besideShares, p.groupSize/besideRows)
 		}
 		if p.software && v.Mode == shader.Cols {
@@ -53,7 +87,12 @@ func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 	if v.Mode == shader.Map && !p.software && groupWide <= p.groupSize {
 		v.Group = groupWide
 	}
-	v.Args = make([]shader.Arg, len(l.Args))
+}
+
+func (c *chooser) operands() {
+	k, p, l := c.k, c.p, &c.p.launch
+	rows, dot := k.HasRows(), dotOf(k) >= 0
+	c.v.Args = make([]shader.Arg, len(l.Args))
 	for i := range l.Args {
 		a := &l.Args[i]
 		x := shader.Arg{Class: codegen.ClassOf(l, i), Binding: p.binding[i], Skip: p.skip[i]}
@@ -77,58 +116,85 @@ func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 				x.Guard &= 1<<l.Kept - 1
 			}
 		}
-		v.Args[i] = x
+		c.v.Args[i] = x
 	}
-	v.Bindings = make([]shader.Binding, len(p.windows))
-	for w := range p.windows {
-		v.Bindings[w] = shader.Binding{Write: p.windows[w].write, DT: bindingType(k, p, w)}
+}
+
+func (c *chooser) bindings() {
+	c.v.Bindings = make([]shader.Binding, len(c.p.windows))
+	for w := range c.p.windows {
+		c.v.Bindings[w] = shader.Binding{Write: c.p.windows[w].write, DT: bindingType(c.k, c.p, w)}
 	}
-	v.Indexed(k)
-	if v.Mode == shader.Cols && lanes > 1 && p.across(lanes) {
-		v.Across = true
-		for i := range v.Args {
-			v.Args[i].Class = codegen.ClassAlong(l, i, l.Kept-1)
-		}
-		vectorise(&v, k, p, lanes, l.Kept-1)
-		v.Across = v.Lanes > 1
-		for i := range v.Args {
-			if !v.Across {
-				v.Args[i].Class = codegen.ClassOf(l, i)
-			}
-		}
+	c.v.Indexed(c.k)
+}
+
+func (c *chooser) across() {
+	v, l := &c.v, &c.p.launch
+	if v.Mode != shader.Cols || c.lanes <= 1 || !c.p.across(c.lanes) {
+		return
 	}
-	inner := l.Dims[l.Rank-1]
-	turn := 0
-	if v.Mode == shader.Map {
-		turn = turnDim(&v, k, l)
+	v.Across = true
+	for i := range v.Args {
+		v.Args[i].Class = codegen.ClassAlong(l, i, l.Kept-1)
 	}
-	if turn > 0 && !p.software {
-		takeTurn(&v, k, l, turn, false)
-		lanes = 1
+	vectorise(v, c.k, c.p, c.lanes, l.Kept-1)
+	if v.Across = v.Lanes > 1; v.Across {
+		return
 	}
-	if lanes > 1 && v.Mode != shader.Cols && (inner%int64(lanes) == 0 || l.Rank == 1 && v.Mode == shader.Map && inner > int64(lanes)) {
-		vectorise(&v, k, p, lanes, l.Rank-1)
+	for i := range v.Args {
+		v.Args[i].Class = codegen.ClassOf(l, i)
 	}
-	if v.Mode == shader.Map && p.software {
-		if v.Lanes < lanes && inner >= raggedLong {
-			v.Lanes = lanes
-			v.Ragged = inner%int64(lanes) > 0
-			v.Tail = v.Ragged
-		}
-		if turn > 0 {
-			takeTurn(&v, k, l, turn, true)
-		} else {
-			takeSteps(&v, l)
-		}
+}
+
+func (c *chooser) takeTurn() {
+	if c.v.Mode == shader.Map {
+		c.turn = turnDim(&c.v, c.k, &c.p.launch)
 	}
-	if v.Mode == shader.Rows && v.Beside == 0 {
-		chooseGroup(&v, k, p)
+	if c.turn > 0 && !c.p.software {
+		takeTurn(&c.v, c.k, &c.p.launch, c.turn, false)
+		c.lanes = 1
 	}
-	v.Subgroups = p.subgroups && v.Mode == shader.Rows && v.Beside == 0 && v.Each < 2
-	if p.software && v.Across && takesEach(&v, k, p) {
-		takeEach(&v, k, p)
+}
+
+func (c *chooser) vectors() {
+	l := &c.p.launch
+	inner, lanes := l.Dims[l.Rank-1], int64(c.lanes)
+	if lanes > 1 && c.v.Mode != shader.Cols && (inner%lanes == 0 || l.Rank == 1 && c.v.Mode == shader.Map && inner > lanes) {
+		vectorise(&c.v, c.k, c.p, c.lanes, l.Rank-1)
 	}
-	return v
+}
+
+func (c *chooser) steps() {
+	v, l := &c.v, &c.p.launch
+	if v.Mode != shader.Map || !c.p.software {
+		return
+	}
+	if inner := l.Dims[l.Rank-1]; v.Lanes < c.lanes && inner >= raggedLong {
+		v.Lanes = c.lanes
+		v.Ragged = inner%int64(c.lanes) > 0
+		v.Tail = v.Ragged
+	}
+	if c.turn > 0 {
+		takeTurn(v, c.k, l, c.turn, true)
+	} else {
+		takeSteps(v, l)
+	}
+}
+
+func (c *chooser) group() {
+	if c.v.Mode == shader.Rows && c.v.Beside == 0 {
+		chooseGroup(&c.v, c.k, c.p)
+	}
+}
+
+func (c *chooser) subgroups() {
+	c.v.Subgroups = c.p.subgroups && c.v.Mode == shader.Rows && c.v.Beside == 0 && c.v.Each < 2
+}
+
+func (c *chooser) each() {
+	if c.p.software && c.v.Across && takesEach(&c.v, c.k, c.p) {
+		takeEach(&c.v, c.k, c.p)
+	}
 }
 
 // On a software adapter an invocation costs as much as reading four elements, and reading a

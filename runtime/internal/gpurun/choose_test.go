@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen/wgsl"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/runtime"
 )
 

@@ -20,15 +20,19 @@ func pack(dst []byte, dt ir.DType, src []byte) {
 	}
 	n := len(dst) / elemSize
 	src = src[:n*size]
+	signed, fill := dt.Held() == ir.Int32, 8*(elemSize-size)
 	for i := range n {
-		bits := uint64(src[i*size])
-		switch {
-		case size == 2:
-			bits = uint64(binary.LittleEndian.Uint16(src[2*i:]))
-		case dt == ir.Bool && bits != 0:
-			bits = 1
+		w := uint32(src[i*size])
+		if size == 2 {
+			w |= uint32(src[2*i+1]) << 8
 		}
-		binary.LittleEndian.PutUint32(dst[i*elemSize:], shader.Word(dt, bits))
+		switch {
+		case signed:
+			w = uint32(int32(w<<fill) >> fill)
+		case dt == ir.Bool && w != 0:
+			w = 1
+		}
+		binary.LittleEndian.PutUint32(dst[i*elemSize:], w)
 	}
 }
 

@@ -41,6 +41,7 @@ type Runner struct {
 // counters are the parts of runtime.Stats that memory does not count.
 type counters struct {
 	launches, read, written, waits             atomic.Int64
+	prepared, recorded                         atomic.Int64
 	compiles, compileFails, fallbacks, compile atomic.Int64
 }
 
@@ -146,6 +147,8 @@ func (d *Runner) Stats() runtime.Stats {
 		CompileFails: d.stats.compileFails.Load(),
 		Fallbacks:    d.stats.fallbacks.Load(),
 		Waits:        d.stats.waits.Load(),
+		Prepared:     d.stats.prepared.Load(),
+		Recorded:     d.stats.recorded.Load(),
 		CompileNanos: d.stats.compile.Load(),
 	}
 	d.memory.stats(&s)
@@ -194,7 +197,7 @@ func (d *Runner) transfer(buf runtime.Buffer, dt ir.DType, off int64, bytes int)
 		return nil, 0, err
 	}
 	if !shader.DTypes.Has(dt) {
-		return nil, 0, d.errorf("copy of %v: %w", dt, ir.ErrUnsupported)
+		return nil, 0, d.errorf("elements of %v cannot be copied: %w", dt, ir.ErrUnsupported)
 	}
 	b, err := d.memory.own(buf)
 	if err != nil {
@@ -202,7 +205,7 @@ func (d *Runner) transfer(buf runtime.Buffer, dt ir.DType, off int64, bytes int)
 	}
 	n := int64(bytes / dt.Size())
 	if off < 0 || bytes%dt.Size() != 0 || off > b.bytes/elemSize-n {
-		return nil, 0, d.errorf("copy of %d bytes of %v at element %d of a buffer of %d", bytes, dt, off, b.bytes/elemSize)
+		return nil, 0, d.errorf("%d bytes of %v at element %d do not fit a buffer of %d elements", bytes, dt, off, b.bytes/elemSize)
 	}
 	return b, n, nil
 }

@@ -85,7 +85,7 @@ func (b *batch) faultWords(v *variant, pc *piece) uint32 {
 	return uint32(first)
 }
 
-func (b *batch) faultBytes() int64 { return int64(len(b.slots)) * shader.FaultWords * 4 }
+func faultBytes(slots []faultSlot) int64 { return int64(len(slots)) * shader.FaultWords * 4 }
 
 // clearFaults provides the batch's words and clears them. The caller holds d.mu.
 func (b *batch) clearFaults() error {
@@ -96,11 +96,11 @@ func (b *batch) clearFaults() error {
 	if n := len(d.faults); n > 0 && b.faults == nil {
 		b.faults, d.faults = d.faults[n-1], d.faults[:n-1]
 	}
-	if err := d.grow(&b.faults, b.faultBytes(), Storage); err != nil {
+	if err := d.grow(&b.faults, faultBytes(b.slots), Storage); err != nil {
 		return err
 	}
 	return d.memory.again(func() error {
-		return d.gpu.Write(b.faults, 0, b.faultBytes(), func(dst []byte, _ int64) { clear(dst) })
+		return d.gpu.Write(b.faults, 0, faultBytes(b.slots), func(dst []byte, _ int64) { clear(dst) })
 	})
 }
 
@@ -116,15 +116,22 @@ func (b *batch) leaveFaults() {
 	b.faults = nil
 }
 
-// settle waits for the batch and returns the fault of the first failing launch: its smallest index,
-// as on every device. Other batches can submit meanwhile.
+// settle waits for the batch and returns the fault of the first failing launch. Other batches can
+// submit meanwhile.
 func (b *batch) settle() error {
-	d := b.dev
 	defer b.leaveFaults()
+	slots := b.slots
+	b.slots, b.reads = nil, nil
+	return b.dev.faultOf(b.faults, slots)
+}
+
+// faultOf waits for the device and returns the fault of the first failing launch: its smallest index,
+// as on every device.
+func (d *Runner) faultOf(faults Buffer, slots []faultSlot) error {
 	d.stats.waits.Add(1)
-	words := make([]uint32, len(b.slots)*shader.FaultWords)
+	words := make([]uint32, len(slots)*shader.FaultWords)
 	err := d.memory.again(func() error {
-		return d.gpu.Read(b.faults, 0, b.faultBytes(), func(src []byte, at int64) {
+		return d.gpu.Read(faults, 0, int64(len(words))*4, func(src []byte, at int64) {
 			for i := 0; i < len(src); i += 4 {
 				words[(int(at)+i)/4] = binary.LittleEndian.Uint32(src[i:])
 			}
@@ -133,8 +140,6 @@ func (b *batch) settle() error {
 	if err != nil {
 		return err
 	}
-	slots := b.slots
-	b.slots, b.reads = nil, nil
 	var first *runtime.LaunchError
 	least := int64(0)
 	for i, s := range slots {

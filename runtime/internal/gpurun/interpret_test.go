@@ -11,7 +11,7 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/shader"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )

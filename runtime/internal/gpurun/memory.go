@@ -65,7 +65,7 @@ func (m *memory) alloc(n int64) (*buffer, error) {
 	}
 	largest := m.gpu.Info().Limits.Buffer
 	if n < 0 || n > largest {
-		return nil, m.errorf("%w: %d bytes, the adapter's largest buffer has %d", runtime.ErrOutOfMemory, n, largest)
+		return nil, m.errorf("%w: a buffer of %d bytes was requested, the adapter's limit is %d", runtime.ErrOutOfMemory, n, largest)
 	}
 	size := class(n, largest)
 	m.mu.Lock()
@@ -87,7 +87,7 @@ func (m *memory) make(size int64, use Use, limit int64) (Buffer, error) {
 	if m.limit > 0 && m.live+m.pooled+m.words+size > m.limit {
 		m.trim(0)
 		if limit > 0 && m.live+size > limit {
-			return nil, m.errorf("%w: %d bytes besides %d live ones, the limit is %d", runtime.ErrOutOfMemory, size, m.live, m.limit)
+			return nil, m.errorf("%w: %d bytes were requested, %d are in use, the limit is %d", runtime.ErrOutOfMemory, size, m.live, m.limit)
 		}
 	}
 	mem, err := m.gpu.NewBuffer(size, use)
@@ -122,8 +122,10 @@ func (m *memory) makeWords(size int64, use Use) (Buffer, error) {
 func (m *memory) dropWords(b Buffer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.words -= b.Size()
-	b.Release()
+	if !m.closed {
+		m.words -= b.Size()
+		b.Release()
+	}
 }
 
 // again makes a repeatable call of the device, and repeats it if memory was lacking and the pool
@@ -196,12 +198,12 @@ func (m *memory) free(b *buffer) {
 func (m *memory) own(b runtime.Buffer) (*buffer, error) {
 	x, ok := b.(*buffer)
 	if !ok || x.owner != m {
-		return nil, m.errorf("buffer of another device")
+		return nil, m.errorf("the buffer belongs to another device")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if x.freed {
-		return nil, m.errorf("buffer was freed")
+		return nil, m.errorf("the buffer was freed")
 	}
 	return x, nil
 }

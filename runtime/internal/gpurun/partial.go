@@ -13,7 +13,7 @@ import (
 // round may be cut again.
 func (s *splitter) partial(k *codegen.Kernel, l *runtime.Launch, list []fold, skip []bool) error {
 	if l.Rank == runtime.MaxRank {
-		return s.errorf("a reduction over %d dims cannot be cut", l.Rank)
+		return s.errorf("a reduction of rank %d cannot be cut: the cut needs one more dim", l.Rank)
 	}
 	c := segmented{l: l, folds: list}
 	c.dim, c.unit = segment(k, l)

@@ -18,7 +18,7 @@ func (s *splitter) positions(k *codegen.Kernel, l *runtime.Launch, list []fold, 
 	c := segmented{l: l}
 	c.dim, c.unit = segment(k, l)
 	if l.Rank == runtime.MaxRank {
-		return s.errorf("a reduction over %d dims cannot be cut", l.Rank)
+		return s.errorf("a reduction of rank %d cannot be cut: the cut needs one more dim", l.Rank)
 	}
 	c.segs = (l.Dims[c.dim] + c.unit - 1) / c.unit
 	wide := *l

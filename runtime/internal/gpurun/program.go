@@ -44,7 +44,7 @@ func (d *Runner) Build(k runtime.Kernel) (runtime.Program, error) {
 	}
 	c, ok := k.(*codegen.Kernel)
 	if !ok {
-		return nil, d.errorf("%T is no kernel", k)
+		return nil, d.errorf("a kernel has type %T, not *codegen.Kernel", k)
 	}
 	p, err := d.build(c)
 	if err != nil {
@@ -59,7 +59,7 @@ func (d *Runner) build(c *codegen.Kernel) (*program, error) {
 		return nil, &runtime.CompileError{Kernel: c.String(), Log: err.Error(), Err: err}
 	}
 	if len(c.Reduces) > 0 {
-		return fail(d.errorf("a kernel with totals"))
+		return fail(d.errorf("kernels with totals are not supported"))
 	}
 	if err := fault.Hit(fault.Compile); err != nil {
 		return fail(err)
@@ -135,7 +135,7 @@ func (p *program) variantFor(b *batch, pc *piece) (*variant, error) {
 func (d *Runner) refuse(err error) {
 	d.stats.fallbacks.Add(1)
 	if !d.refused.Swap(true) && d.cfg.OnError != nil {
-		d.cfg.OnError(d.errorf("subgroups are not used any more: %w", err))
+		d.cfg.OnError(d.errorf("shaders no longer use subgroups: %w", err))
 	}
 }
 

@@ -29,9 +29,20 @@ type batch struct {
 	uses       []*compiled // shaders of the dispatches, each once
 	scratch    []*buffer
 	split      splitter
+	keep       func() error // takes the dispatches instead of their submission; usually nil
 	faultLog
 
-	launches, read, written int64 // counts of taken launches, as in runtime.Stats
+	work work // of the taken launches
+}
+
+// work is what launches add to runtime.Stats.
+type work struct{ launches, read, written int64 }
+
+// add counts n runs of the same work.
+func (c *counters) add(w *work, n int64) {
+	c.launches.Add(n * w.launches)
+	c.read.Add(n * w.read)
+	c.written.Add(n * w.written)
 }
 
 // Run cuts the launches into dispatches and submits them as one pass.
@@ -52,12 +63,29 @@ func (d *Runner) dispatchAll(list []runtime.Launch, trial bool) error {
 		d.notes.begun.Store(true)
 	}
 	d.sweep()
-	b := &batch{dev: d, trial: trial}
+	b := d.newBatch()
+	b.trial = trial
+	defer b.release()
+	if err := b.takeAll(list); err != nil {
+		return err
+	}
+	if !trial {
+		d.stats.add(&b.work, 1)
+	}
+	return nil
+}
+
+func (d *Runner) newBatch() *batch {
+	b := &batch{dev: d}
 	if w, ok := d.words.Get().(*[]uint32); ok {
 		b.words = *w
 	}
 	b.split = splitter{limits: d.limits, emit: b.emit, scratch: b.alloc, build: b.build, sorter: b.sort}
-	defer b.release()
+	return b
+}
+
+// takeAll takes launches and submits the last dispatches.
+func (b *batch) takeAll(list []runtime.Launch) error {
 	for i := 0; i < len(list); i++ {
 		b.launch = i
 		if list[i].Chain == nil {
@@ -72,15 +100,7 @@ func (d *Runner) dispatchAll(list []runtime.Launch, trial bool) error {
 		}
 		i += n - 1
 	}
-	if err := b.submit(); err != nil {
-		return err
-	}
-	if !trial {
-		d.stats.launches.Add(b.launches)
-		d.stats.read.Add(b.read)
-		d.stats.written.Add(b.written)
-	}
-	return nil
+	return b.submit()
 }
 
 // take adds the dispatches of a launch, and counts it. If the launch is invalid, the launches
@@ -101,7 +121,7 @@ func (b *batch) take(l *runtime.Launch) error {
 	}
 	b.note(l)
 	r, w := codegen.Traffic(l.Prog.(*program).kernel, l, &b.dev.caps.ElemSize)
-	b.launches, b.read, b.written = b.launches+1, b.read+r, b.written+w
+	b.work = work{b.work.launches + 1, b.work.read + r, b.work.written + w}
 	return nil
 }
 
@@ -148,14 +168,14 @@ func (b *batch) chain(ls []runtime.Launch) error {
 func (b *batch) add(l *runtime.Launch) error {
 	p, ok := l.Prog.(*program)
 	if !ok || p.dev != b.dev {
-		return b.dev.errorf("program of another device")
+		return b.dev.errorf("the program belongs to another device")
 	}
 	k := p.kernel
 	if len(l.Args) != len(k.Operands) || len(l.Scalars) != len(k.Scalars) {
-		return b.dev.errorf("%d args and %d scalars for a kernel of %d and %d", len(l.Args), len(l.Scalars), len(k.Operands), len(k.Scalars))
+		return b.dev.errorf("a launch has %d args and %d scalars, the kernel %d operands and %d scalars", len(l.Args), len(l.Scalars), len(k.Operands), len(k.Scalars))
 	}
 	if l.Rank < 0 || l.Rank > runtime.MaxRank || l.Kept < 0 || l.Kept > l.Rank || !k.HasRows() && l.Kept != l.Rank {
-		return b.dev.errorf("rank %d with %d kept dims", l.Rank, l.Kept)
+		return b.dev.errorf("a launch of this kernel cannot have rank %d and %d kept dims", l.Rank, l.Kept)
 	}
 	for i := range l.Args {
 		if k.Operands[i].Kind == codegen.Index {
@@ -251,14 +271,26 @@ func (b *batch) submit() error {
 	if len(b.dispatches) == 0 {
 		return nil
 	}
-	d := b.dev
-	if err := b.send(); err != nil {
+	send := b.send
+	if b.keep != nil {
+		send = b.keep
+	}
+	if err := send(); err != nil {
 		return err
 	}
 	b.dispatches, b.words = b.dispatches[:0], b.words[:0]
-	if len(b.slots) > 0 {
+	switch {
+	case b.keep != nil:
+		b.slots, b.reads = nil, nil
+		return nil
+	case len(b.slots) > 0:
 		return b.settle()
 	}
+	return b.dev.relax()
+}
+
+// relax waits if too many submissions are pending.
+func (d *Runner) relax() error {
 	if d.gpu.Backlog() > maxBacklog {
 		return d.deviceError(d.gpu.Wait())
 	}
@@ -268,10 +300,7 @@ func (b *batch) submit() error {
 // send is the part of submit that runs for one batch at a time.
 func (b *batch) send() error {
 	d := b.dev
-	data := make([]byte, len(b.words)*4)
-	for i, w := range b.words {
-		binary.LittleEndian.PutUint32(data[i*4:], w)
-	}
+	data := b.data()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	params, sent, err := d.params.hold(d, data)
@@ -281,13 +310,7 @@ func (b *batch) send() error {
 	if err := b.clearFaults(); err != nil {
 		return err
 	}
-	for i := range b.dispatches {
-		bind := b.dispatches[i].Bind
-		bind[len(bind)-1].Buf = params
-		if f := len(bind) - 2; f >= 0 && bind[f].Buf == nil {
-			bind[f] = Range{Buf: b.faults, Size: b.faultBytes()}
-		}
-	}
+	bind(b.dispatches, params, Range{Buf: b.faults, Size: faultBytes(b.slots)})
 	if sent {
 		data = nil
 	}
@@ -297,6 +320,26 @@ func (b *batch) send() error {
 		return d.deviceError(err)
 	}
 	return nil
+}
+
+// data is the batch's run-time words as bytes.
+func (b *batch) data() []byte {
+	data := make([]byte, len(b.words)*4)
+	for i, w := range b.words {
+		binary.LittleEndian.PutUint32(data[i*4:], w)
+	}
+	return data
+}
+
+// bind gives dispatches the buffers of words and of faults.
+func bind(list []Dispatch, params Buffer, faults Range) {
+	for i := range list {
+		bind := list[i].Bind
+		bind[len(bind)-1].Buf = params
+		if f := len(bind) - 2; f >= 0 && bind[f].Buf == nil {
+			bind[f] = faults
+		}
+	}
 }
 
 // kept are buffers of run-time words, the most recently used first. A loop sends the same words

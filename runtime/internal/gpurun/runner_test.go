@@ -11,8 +11,8 @@ import (
 
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/force"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testhook"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -326,8 +326,8 @@ func TestRunsBesideAWait(t *testing.T) {
 
 // TestTurns: each turn is offered for some launch, and changes its shader.
 func TestTurns(t *testing.T) {
-	force.SetChoice(0)
-	defer force.SetChoice(-1)
+	testhook.SetChoice(0)
+	defer testhook.SetChoice(-1)
 	d, f := open(t, runtime.Config{})
 	dot := launch(t, d, "in 0 : float32\nin 1 : float32\nout 2 : float32 row\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = dot %0 %1 : float32\nstore 2 %2", 2, 200, 100, 50)
 	dot.Args[0].Stride, dot.Args[1].Stride = [runtime.MaxRank]int64{50, 0, 1}, [runtime.MaxRank]int64{0, 50, 1}

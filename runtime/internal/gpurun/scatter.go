@@ -44,7 +44,7 @@ func (s *splitter) scatter(k *codegen.Kernel, l *runtime.Launch, skip []bool) er
 	from, to := int(uint32(in.Imm)), k.Stores[0].Operand
 	x, out := l.Args[from], l.Args[to]
 	if len(x.Stages)+len(out.Stages) > 0 || x.IndexSize != out.IndexSize {
-		return s.errorf("a scatter into %d of %d elements, or through stages", x.IndexSize, out.IndexSize)
+		return s.errorf("a scatter of index size %d into a result of index size %d, or through stages, is not supported", x.IndexSize, out.IndexSize)
 	}
 	defer func(was scattering) { s.scattering = was }(s.scattering)
 	s.scattering = scattering{}

@@ -39,7 +39,7 @@ func (s *splitter) sort(k *codegen.Kernel, r codegen.Reduce, l *runtime.Launch) 
 	// The windows of elements and results start at multiples of the alignment.
 	most := min((s.binding-s.align)/elemSize, s.threads) &^ (shader.SortBlock - 1)
 	if padded > most {
-		return s.errorf("a row of %d elements to sort, of which %d fit a binding", n, most)
+		return s.errorf("a row of %d elements cannot be sorted: at most %d fit a binding", n, most)
 	}
 	w := sortWork{s: s, prog: l.Prog, r: r, dt: dt, n: n, padded: padded, elements: raw.Buf, result: l.Args[r.Operand].Buf}
 	atOnce := min(most/padded, rows)

@@ -76,7 +76,7 @@ func (s *splitter) whole(k *codegen.Kernel, l *runtime.Launch, skip []bool) erro
 	}
 	if k.HasRows() && c.Kept == c.Rank {
 		if c.Rank == runtime.MaxRank {
-			return s.errorf("a reduction needs one of %d dims", runtime.MaxRank)
+			return s.errorf("a reduction over no dims needs one more dim, but its rank is %d already", runtime.MaxRank)
 		}
 		c.Dims[c.Rank] = 1
 		c.Rank++
@@ -147,7 +147,7 @@ func (s *splitter) cut(k *codegen.Kernel, l *runtime.Launch, skip []bool) error 
 	d := cutDim(k, l, wide)
 	switch {
 	case d < 0:
-		return s.errorf("one point of a launch reaches further than a binding does")
+		return s.errorf("one point of a launch needs more memory than a binding holds")
 	case d < l.Kept:
 	case k.Scatter() != ir.None:
 		d = firstReduced(l)
@@ -256,7 +256,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		}
 		e := extent{lo * elemSize / s.align * s.align, (hi*elemSize + elemSize + 15) &^ 15}
 		if b := l.Args[i].Buf; b == nil || lo < 0 || (hi+1)*elemSize > b.Bytes() {
-			return nil, nil, s.errorf("operand %d reaches elements [%d,%d] of its buffer", i, lo, hi)
+			return nil, nil, s.errorf("operand %d reaches from element %d to %d, past its buffer", i, lo, hi)
 		}
 		p.parts[i] = 1
 		if e.hi-e.lo > s.binding {
@@ -284,7 +284,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		}
 		if p.parts[i] > 1 {
 			if write {
-				return nil, nil, s.errorf("operand %d is looked up in a buffer of %d bytes that is written", i, buf.Bytes())
+				return nil, nil, s.errorf("operand %d is indexed in a buffer of %d bytes that the launch writes too, and that is larger than a binding", i, buf.Bytes())
 			}
 			p.binding[i] = len(p.windows)
 			for lo := ext[i].lo; lo < ext[i].hi; lo += p.part * elemSize {
@@ -319,7 +319,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		bindings++
 	}
 	if bindings > s.bindings {
-		return nil, nil, s.errorf("%d bindings are above the adapter's limit of %d", bindings, s.bindings)
+		return nil, nil, s.errorf("a shader needs %d bindings, the adapter's limit is %d", bindings, s.bindings)
 	}
 	for i := range p.launch.Args {
 		if w := p.binding[i]; w >= 0 {

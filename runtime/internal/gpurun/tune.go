@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/internal/testhook"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -61,7 +61,7 @@ func (p *program) chosen(pc *piece) (shader.Variant, error) {
 	v, code := choose(p.ready, pc, p.lanes), pc.launch.Choice
 	v.Subgroups = v.Subgroups && p.groups && !p.dev.refused.Load()
 	if code > uint64(len(turns)) {
-		return v, p.dev.errorf("no choice %d", code)
+		return v, p.dev.errorf("choice %d does not exist", code)
 	}
 	if code > 0 && slices.Contains(turns[code-1].mode, v.Mode) {
 		turns[code-1].change(&v)
@@ -76,7 +76,7 @@ const worthPoints = 1 << 14
 // have none.
 func (d *Runner) Choices(l *runtime.Launch) (c runtime.Choices) {
 	p, ok := l.Prog.(*program)
-	_, forced := force.Choice()
+	_, forced := testhook.Choice()
 	if !ok || l.Chain != nil || p.kernel.Scatter() != ir.None || sorts(p.ready) || points(l.Dims[:l.Rank]) < worthPoints && !forced {
 		return c
 	}

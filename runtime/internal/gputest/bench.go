@@ -1,6 +1,8 @@
 package gputest
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -68,12 +70,7 @@ func benchOverCopy(b *testing.B) {
 	base := benchLaunch(b, d, parse(b, copyKernel), n)
 	run := func(b *testing.B, l *runtime.Launch) time.Duration {
 		start := time.Now()
-		if err := d.Run([]runtime.Launch{*l}); err != nil {
-			b.Fatal(err)
-		}
-		if err := d.Wait(false); err != nil {
-			b.Fatal(err)
-		}
+		must(b, runAndWait(d, []runtime.Launch{*l}))
 		return time.Since(start)
 	}
 	for _, c := range []struct{ name, src string }{
@@ -109,15 +106,14 @@ func benchLaunch(b *testing.B, d *device, k *codegen.Kernel, n int64) *runtime.L
 	return x.warm(b, d)
 }
 
+func runAndWait(d *device, list []runtime.Launch) error {
+	return errors.Join(d.Run(list), d.Wait(false))
+}
+
 // warm runs a trial once, which compiles and touches pages.
 func (x *trial) warm(b *testing.B, d *device) *runtime.Launch {
 	l := x.launch(b, d)
-	if err := d.Run([]runtime.Launch{*l}); err != nil {
-		b.Fatal(err)
-	}
-	if err := d.Wait(false); err != nil {
-		b.Fatal(err)
-	}
+	must(b, runAndWait(d, []runtime.Launch{*l}))
 	return l
 }
 
@@ -146,12 +142,7 @@ func benchLayouts(b *testing.B) {
 			}
 			l := x.warm(b, d)
 			for b.Loop() {
-				if err := d.Run([]runtime.Launch{*l}); err != nil {
-					b.Fatal(err)
-				}
-				if err := d.Wait(false); err != nil {
-					b.Fatal(err)
-				}
+				must(b, runAndWait(d, []runtime.Launch{*l}))
 			}
 		})
 	}
@@ -166,13 +157,50 @@ func benchRun(b *testing.B) {
 		b.Run(strconv.Itoa(n)+" launches", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := d.Run(list); err != nil {
-					b.Fatal(err)
+				must(b, d.Run(list))
+			}
+			must(b, d.Wait(false))
+		})
+		b.Run(strconv.Itoa(n)+" launches, waited for", func(b *testing.B) {
+			for b.Loop() {
+				must(b, runAndWait(d, list))
+			}
+		})
+		p := d.Prepare(list, nil)
+		if p == nil {
+			continue
+		}
+		defer p.Close()
+		for _, wait := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%d launches, recorded, waited for %v", n, wait), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					must(b, p.Run())
+					if wait {
+						must(b, d.Wait(false))
+					}
 				}
+				must(b, d.Wait(false))
+			})
+		}
+		b.Run(strconv.Itoa(n)+" launches, prepared, other buffers", func(b *testing.B) {
+			b.ReportAllocs()
+			bufs := make([]runtime.Buffer, 12) // more than are remembered
+			for i := range bufs {
+				var err error
+				bufs[i], err = d.Alloc(l.Args[1].Buf.Bytes())
+				must(b, err)
+				defer d.Free(bufs[i])
 			}
-			if err := d.Wait(false); err != nil {
-				b.Fatal(err)
+			places := make([]runtime.Place, n)
+			for i := range places {
+				places[i] = runtime.Place{Launch: int32(i), Arg: 1}
 			}
+			for i := 0; b.Loop(); i++ {
+				p.Set(places, bufs[i%len(bufs)])
+				must(b, p.Run())
+			}
+			must(b, d.Wait(false))
 		})
 	}
 }

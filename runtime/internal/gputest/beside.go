@@ -2,7 +2,6 @@ package gputest
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -42,9 +41,7 @@ func testRowsBeside(t *testing.T) {
 					}
 				}
 				x.fillPositiveRows(rand.New(rand.NewPCG(1, 2)))
-				for range x.k.Scalars {
-					x.scalars = append(x.scalars, uint64(math.Float32bits(float32(points(c.dims[c.kept:])))))
-				}
+				x.allScalars(float32(points(c.dims[c.kept:])))
 				if name == "softmax" { // in place
 					x.shared[1] = 0
 				}

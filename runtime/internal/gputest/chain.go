@@ -92,17 +92,13 @@ func testEngineChains(t *testing.T) {
 			if h.causal {
 				i := millrace.ArangeOn(d, millrace.Int32, 0, float64(h.n), 1)
 				mask = i.Gt(i.Unsqueeze(-1))
-				if err := mask.Eval(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, mask.Eval())
 			}
 			for pass := range 2 {
 				d.ResetPeak()
 				before := d.Stats()
 				got, err := h.run(d, mask)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for i, w := range want {
 					if e := math.Abs(float64(got[i]) - w); !(e < 1e-5) {
 						t.Fatalf("pass %d: element %d is %v, want %v", pass, i, got[i], w)

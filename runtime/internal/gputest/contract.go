@@ -30,6 +30,8 @@ var contract = []suite{
 	{"Binaries", testBinaries},
 	{"LostWhileClosing", testLostWhileClosing},
 	{"ReleasedPipeline", testReleasedPipeline},
+	{"Recordings", testRecordings},
+	{"RecordingsEnd", testRecordingsEnd},
 }
 
 // RunContract runs the suites of the Device itself, each as a subtest.
@@ -74,17 +76,11 @@ func words(v ...uint32) []byte {
 func setup(t testing.TB, d gpurun.Device, n int64) (gpurun.Buffer, gpurun.Buffer, gpurun.Dispatch) {
 	t.Helper()
 	p, err := d.NewPipeline(under.Double, []gpurun.Binding{gpurun.ReadWrite, gpurun.Params})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := d.NewBuffer(n*4, gpurun.Storage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u, err := d.NewBuffer(16, gpurun.Uniform)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { b.Release(); u.Release() })
 	return b, u, gpurun.Dispatch{
 		Pipe:   p,
@@ -98,13 +94,9 @@ func testRoundTrip(t *testing.T) {
 	for _, n := range []int64{1, 63, 1000, 6 << 20} { // the last is moved in several parts
 		b, u, x := setup(t, d, min(n, 65535*64))
 		n = min(n, 65535*64)
-		if err := d.Write(b, 0, n*4, fillWords(func(i int64) uint32 { return uint32(i) })); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Write(b, 0, n*4, fillWords(func(i int64) uint32 { return uint32(i) })))
 		// Two dispatches of one submission: the second sees the first's result.
-		if err := d.Submit([]gpurun.Dispatch{x, x}, u, words(uint32(n), 1, 0, 0)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Submit([]gpurun.Dispatch{x, x}, u, words(uint32(n), 1, 0, 0)))
 		seen := int64(0)
 		err := d.Read(b, 0, n*4, func(src []byte, at int64) {
 			for i := 0; i < len(src); i += 4 {
@@ -140,9 +132,7 @@ func testBadSubmit(t *testing.T) {
 	d := openGPU(t)
 	b, u, good := setup(t, d, 1000)
 	released, err := d.NewBuffer(4000, gpurun.Storage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	released.Release()
 	released.Release() // twice is harmless
 	change := func(f func(*gpurun.Dispatch)) gpurun.Dispatch {
@@ -211,13 +201,9 @@ func testMapUnderGC(t *testing.T) {
 		}
 	}()
 	for i := range 200 {
-		if err := d.Write(b, 0, 4, fillWords(func(int64) uint32 { return uint32(i) })); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Write(b, 0, 4, fillWords(func(int64) uint32 { return uint32(i) })))
 		var got uint32
-		if err := d.Read(b, 0, 4, func(src []byte, _ int64) { got = binary.LittleEndian.Uint32(src) }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Read(b, 0, 4, func(src []byte, _ int64) { got = binary.LittleEndian.Uint32(src) }))
 		if got != uint32(i) {
 			t.Fatalf("read %d, want %d", got, i)
 		}
@@ -266,24 +252,16 @@ func testLongQueue(t *testing.T) {
 	}
 	const n, trips = 1 << 16, 20000
 	p, err := d.NewPipeline(under.Slow, []gpurun.Binding{gpurun.ReadWrite, gpurun.Params})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, u, x := setup(t, d, n)
 	x.Pipe, x.Groups[0] = p, n/64
-	if err := d.Write(b, 0, n*4, fillWords(func(i int64) uint32 { return uint32(i) })); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Write(b, 0, n*4, fillWords(func(i int64) uint32 { return uint32(i) })))
 	step := func(count int) time.Duration {
 		start := time.Now()
 		for range count {
-			if err := d.Submit([]gpurun.Dispatch{x}, u, words(trips, 0, 0, 0)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.Submit([]gpurun.Dispatch{x}, u, words(trips, 0, 0, 0)))
 		}
-		if err := d.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Wait())
 		return time.Since(start)
 	}
 	step(1) // compiles
@@ -295,9 +273,7 @@ func testLongQueue(t *testing.T) {
 		t.Errorf("%d submissions of %v each were waited for %v only", count, one, took)
 	}
 	var got uint32
-	if err := d.Read(b, 5*4, 4, func(src []byte, _ int64) { got = binary.LittleEndian.Uint32(src) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Read(b, 5*4, 4, func(src []byte, _ int64) { got = binary.LittleEndian.Uint32(src) }))
 	ref := uint32(5)
 	for range trips * (count + 2) {
 		ref = ref*1664525 + 1013904223
@@ -382,18 +358,10 @@ func testCloseReleases(t *testing.T) {
 	for i := range 6 {
 		d := openGPU(t)
 		b, err := d.NewBuffer(bytes, gpurun.Storage)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Write(b, 0, bytes, func(dst []byte, _ int64) { clear(dst) }); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Wait(); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, d.Write(b, 0, bytes, func(dst []byte, _ int64) { clear(dst) }))
+		must(t, d.Wait())
+		must(t, d.Close())
 		if i == 1 {
 			first = resident()
 		}
@@ -433,12 +401,8 @@ func testLostWhileClosing(t *testing.T) {
 func testReleasedPipeline(t *testing.T) {
 	d := openGPU(t)
 	b, u, x := setup(t, d, 64)
-	if err := d.Write(b, 0, 64, fillWords(func(i int64) uint32 { return uint32(i) })); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Submit([]gpurun.Dispatch{x}, u, words(16, 0, 0, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Write(b, 0, 64, fillWords(func(i int64) uint32 { return uint32(i) })))
+	must(t, d.Submit([]gpurun.Dispatch{x}, u, words(16, 0, 0, 0)))
 	x.Pipe.Release()
 	x.Pipe.Release()
 	if err := d.Submit([]gpurun.Dispatch{x}, u, words(16, 0, 0, 0)); err == nil || !strings.Contains(err.Error(), "released") {
@@ -458,15 +422,11 @@ func testCloseWhileRunning(t *testing.T) {
 	d := openGPU(t)
 	const n = 1 << 16
 	p, err := d.NewPipeline(under.Slow, []gpurun.Binding{gpurun.ReadWrite, gpurun.Params})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, u, x := setup(t, d, n)
 	x.Pipe, x.Groups[0] = p, n/64
 	for range 3 {
-		if err := d.Submit([]gpurun.Dispatch{x}, u, words(1000, 0, 0, 0)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Submit([]gpurun.Dispatch{x}, u, words(1000, 0, 0, 0)))
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)
@@ -487,23 +447,16 @@ func testBinaries(t *testing.T) {
 	bindings := []gpurun.Binding{gpurun.ReadWrite, gpurun.Params}
 	_, _, x := setup(t, d, 64)
 	data, err := k.Binary(x.Pipe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(data) == 0 {
 		t.Skip("the driver hands nothing out")
 	}
 	other := openGPU(t)
 	b, u, y := setup(t, other, 64)
-	if y.Pipe, err = other.(gpurun.Keeper).NewPipelineOf(data, bindings); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Write(b, 0, 64, fillWords(func(i int64) uint32 { return uint32(i) })); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Submit([]gpurun.Dispatch{y}, u, words(16, 5, 0, 0)); err != nil {
-		t.Fatal(err)
-	}
+	y.Pipe, err = other.(gpurun.Keeper).NewPipelineOf(data, bindings)
+	must(t, err)
+	must(t, other.Write(b, 0, 64, fillWords(func(i int64) uint32 { return uint32(i) })))
+	must(t, other.Submit([]gpurun.Dispatch{y}, u, words(16, 5, 0, 0)))
 	if err := other.Read(b, 0, 64, func(src []byte, _ int64) {
 		if got := binary.LittleEndian.Uint32(src[60:]); got != 35 {
 			t.Errorf("%d, want 35", got)

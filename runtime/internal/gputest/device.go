@@ -56,33 +56,24 @@ func testBeyondOneBinding(t *testing.T) {
 	k := parse(t, "in 0 : int32\nindex 1\nout 2 : int32\n%0 = load 0 : int32\n%1 = indexlo 1 : uint32\n"+
 		"%2 = convert %1 : int32\n%3 = mul %0 %2 : int32\nstore 2 %3")
 	prog, err := d.Build(k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l := runtime.Launch{Prog: prog, Rank: 1, Kept: 1, Args: make([]runtime.Access, 3)}
 	l.Dims[0] = n
 	for i := range l.Args {
 		l.Args[i].Stride[0] = 1
 		if i != 1 {
-			if l.Args[i].Buf, err = d.Alloc(n * shader.ElemSize); err != nil {
-				t.Fatal(err)
-			}
+			l.Args[i].Buf, err = d.Alloc(n * shader.ElemSize)
+			must(t, err)
 		}
 	}
 	data := make([]byte, n*shader.ElemSize)
 	for i := range n {
 		binary.LittleEndian.PutUint32(data[i*4:], uint32(i*7+1))
 	}
-	if err := d.Write(l.Args[0].Buf, ir.Int32, 0, data); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Run([]runtime.Launch{l}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Write(l.Args[0].Buf, ir.Int32, 0, data))
+	must(t, d.Run([]runtime.Launch{l}))
 	clear(data)
-	if err := d.Read(data, ir.Int32, l.Args[2].Buf, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Read(data, ir.Int32, l.Args[2].Buf, 0))
 	for i := range n {
 		if got, want := binary.LittleEndian.Uint32(data[i*4:]), uint32(i*7+1)*uint32(i); got != want {
 			t.Fatalf("element %d is %d, want %d", i, got, want)
@@ -125,16 +116,10 @@ func testTransfers(t *testing.T) {
 			}
 		}
 		buf, err := d.Alloc((n + 3) * shader.ElemSize)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Write(buf, dt, 3, src); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, d.Write(buf, dt, 3, src))
 		got := make([]byte, len(src))
-		if err := d.Read(got, dt, buf, 3); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Read(got, dt, buf, 3))
 		if !bytes.Equal(got, src) {
 			t.Errorf("%v: read differs from what was written", dt)
 		}
@@ -150,9 +135,7 @@ func testTransfers(t *testing.T) {
 		}
 	}
 	buf, err := d.Alloc(64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, dt := range []ir.DType{ir.Float64, ir.Int64, ir.Uint64} {
 		if err := d.Write(buf, dt, 0, make([]byte, 8)); !errors.Is(err, ir.ErrUnsupported) {
 			t.Errorf("write of %v: %v", dt, err)

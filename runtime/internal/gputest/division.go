@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -21,7 +21,7 @@ func testDivision(t *testing.T) {
 	}
 	for _, op := range []ir.Op{ir.FloorDiv, ir.Rem} {
 		var xs, ys []byte
-		for _, p := range kerneltest.Divisions(ir.Float32, 20000) {
+		for _, p := range kernels.Divisions(ir.Float32, 20000) {
 			if p.X&0x7fffffff >= least && p.Y&0x7fffffff <= most && normal(p.X) && normal(p.Y) && normal(p.Floor) && normal(p.Rem) {
 				xs = binary.LittleEndian.AppendUint32(xs, uint32(p.X))
 				ys = binary.LittleEndian.AppendUint32(ys, uint32(p.Y))
@@ -42,12 +42,8 @@ func flushes(t *testing.T, d *device) bool {
 	}
 	l := x.launch(t, d)
 	got := make([]byte, 4)
-	if err := d.Run([]runtime.Launch{*l}); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Read(got, ir.Float32, l.Args[2].Buf, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Run([]runtime.Launch{*l}))
+	must(t, d.Read(got, ir.Float32, l.Args[2].Buf, 0))
 	return binary.LittleEndian.Uint32(got) == 0
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen/shader"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -90,9 +90,7 @@ func testRowsTakenTogether(t *testing.T) {
 					x.args[2].Stride[c.kept] = 1
 				}
 				x.fillPositiveRows(rand.New(rand.NewPCG(1, 2)))
-				for range x.k.Scalars {
-					x.scalars = append(x.scalars, uint64(math.Float32bits(float32(points(c.dims[c.kept:])))))
-				}
+				x.allScalars(float32(points(c.dims[c.kept:])))
 				if name == "softmax" && c.across { // in place
 					x.shared[1] = 0
 				}

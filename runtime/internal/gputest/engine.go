@@ -19,6 +19,31 @@ func openEngine(t *testing.T) *millrace.Device {
 	return d
 }
 
+// openCPU opens a CPU device with these options, to compare with.
+func openCPU(t *testing.T, options string) *millrace.Device {
+	t.Helper()
+	d, err := millrace.Open("cpu:" + options)
+	must(t, err)
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// values reads a float32 tensor.
+func values(t *testing.T, x *millrace.Tensor) []float32 {
+	t.Helper()
+	v, err := millrace.Values[float32](x)
+	must(t, err)
+	return v
+}
+
+// noFallbacks checks that every plan of a device ran as it was made.
+func noFallbacks(t *testing.T, d *millrace.Device) {
+	t.Helper()
+	if n := d.Stats().Fallbacks; n != 0 {
+		t.Errorf("%d fallbacks", n)
+	}
+}
+
 // testEngineFuses: a GELU of public ops is one kernel, and a second batch size compiles nothing.
 func testEngineFuses(t *testing.T) {
 	d := openEngine(t)
@@ -29,10 +54,7 @@ func testEngineFuses(t *testing.T) {
 		}
 		x := millrace.FromSliceOn(d, data, rows, 64)
 		y := x.Mul(x.MulScalar(math.Sqrt2 / 2).Erf().AddScalar(1)).MulScalar(0.5)
-		got, err := millrace.Values[float32](y)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := values(t, y)
 		for i, v := range data {
 			want := float64(v) * (math.Erf(float64(v)/math.Sqrt2) + 1) / 2
 			if math.Abs(float64(got[i])-want) > 2e-6 {
@@ -75,10 +97,7 @@ func testEngineUnsupported(t *testing.T) {
 func testSquareOfRoot(t *testing.T) {
 	d := openEngine(t)
 	x := millrace.FromSliceOn(d, []float32{-3.75, 4})
-	got, err := millrace.Values[float32](x.Sqrt().Square().AddScalar(0.5))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := values(t, x.Sqrt().Square().AddScalar(0.5))
 	if !math.IsNaN(float64(got[0])) || math.Abs(float64(got[1])-4.5) > 1e-5 {
 		t.Errorf("got %v, want [NaN 4.5]", got)
 	}

@@ -23,12 +23,8 @@ func testEngineRecordingAxes(t *testing.T) {
 	for i, n := range []int{8, 16, 24, 40, 56} {
 		x := millrace.NormalOn(s, millrace.Float32, 2, n, 8)
 		got, err := rec.Run(nil, x)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, d.Wait())
 		if now := d.Stats(); i == 1 {
 			before = now // sizes have classes, such as those that allow reading several elements at once
 		} else if i > 1 && (now.Recordings != 1 || now.Explorations != before.Explorations || now.Resizes != before.Resizes+int64(i-1)) {

@@ -21,37 +21,24 @@ func testEngineBundle(t *testing.T) {
 			data[i] = float32(i%13) / 4
 		}
 		x := millrace.FromSliceOn(d, data, 6, 32)
-		v, err := millrace.Values[float32](x.Sub(x.MeanKeep(1)).Softmax(1).MulScalar(3))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := values(t, x.Sub(x.MeanKeep(1)).Softmax(1).MulScalar(3))
 		return v
 	}
 	export := func(d *millrace.Device) []byte {
 		t.Helper()
 		var buf bytes.Buffer
-		if err := millrace.ExportPlans(&buf, millrace.PlanFilter{Device: d.Name()}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, millrace.ExportPlans(&buf, millrace.PlanFilter{Device: d.Name()}))
 		return buf.Bytes()
 	}
 	first := openEngine(t)
 	want := run(first)
-	cpu, err := millrace.Open("cpu:compile=off,explore=wait")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cpu.Close()
+	cpu := openCPU(t, "compile=off,explore=wait")
 	run(cpu)
 	for _, bundle := range [][]byte{export(cpu), export(first)} {
-		if err := millrace.UsePlans(bundle); err != nil {
-			t.Fatal(err)
-		}
+		must(t, millrace.UsePlans(bundle))
 	}
 	d := openEngine(t)
-	if err := d.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Wait())
 	compiled := d.Stats().Runtime.Compiles // of the shaders in the bundle
 	got := run(d)
 	if n := d.Stats().Runtime.Compiles; compiled == 0 || n != compiled {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/apitest"
+	"github.com/millrace-go/millrace/internal/testing/apitest"
 )
 
 // testEngineGatherFuses: looking up rows of a table at computed indices, with ops on the result, is
@@ -25,10 +25,7 @@ func testEngineGatherFuses(t *testing.T) {
 	for _, mode := range []millrace.IndexMode{millrace.IndexError, millrace.IndexClamp} {
 		before := d.Stats()
 		idx := millrace.FromSliceOn(d, at, rows).MulScalar(2)
-		got, err := millrace.Values[float32](table.Take(idx, 0, mode).AddScalar(1).Sum(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := values(t, table.Take(idx, 0, mode).AddScalar(1).Sum(1))
 		for i, v := range got {
 			first := float64(2*at[i]) * width
 			if want := width * (first + 1 + float64(width-1)/2); math.Abs(float64(v)-want) > 1e-5*want {

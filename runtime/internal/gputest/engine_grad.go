@@ -7,19 +7,15 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
-	"github.com/millrace-go/millrace/internal/gradcases"
+	"github.com/millrace-go/millrace/internal/testing/optable"
 )
 
 // testEngineGrads: every derivative rule gives the CPU's results on the GPU, within the tolerances
 // of its functions.
 func testEngineGrads(t *testing.T) {
 	gpu := openEngine(t)
-	cpu, err := millrace.Open("cpu:compile=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cpu.Close()
-	for _, c := range gradcases.Cases {
+	cpu := openCPU(t, "compile=off")
+	for _, c := range optable.Grads() {
 		t.Run(c.Name, func(t *testing.T) {
 			f := c.F
 			if c.Name == "cast" { // to float64, which shaders lack: TestRules of autodiff takes differences in it
@@ -38,7 +34,7 @@ func testEngineGrads(t *testing.T) {
 					in = append(in, millrace.FromSliceOn(d, v, o.Shape...))
 				}
 				_, g, err := autodiff.ValueAndGrad(func(in []*millrace.Tensor) *millrace.Tensor {
-					return gradcases.Weigh(f(in))
+					return optable.Weigh(f(in))
 				}, in...)
 				if err != nil {
 					t.Fatal(d.Name(), err)

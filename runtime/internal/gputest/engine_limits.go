@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/apitest"
+	"github.com/millrace-go/millrace/internal/testing/apitest"
 )
 
 // testEngineLimits: at each limit of a kernel and beyond, plans are built and compute the results

@@ -9,17 +9,14 @@ import (
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/nn"
 	"github.com/millrace-go/millrace/optim"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
 // testEngineOptim: training steps give the CPU's results on the GPU, within the tolerances of its
 // functions, and the same bits recorded or not.
 func testEngineOptim(t *testing.T) {
 	gpu := openEngine(t)
-	cpu, err := millrace.Open("cpu:compile=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cpu.Close()
+	cpu := openCPU(t, "compile=off")
 	type make = func(params []nn.Named, opts ...optim.Option) *optim.Optimizer
 	for name, make := range map[string]make{"AdamW": optim.AdamW, "RMSProp": optim.RMSProp, "LAMB": optim.LAMB} {
 		t.Run(name, func(t *testing.T) {
@@ -58,5 +55,62 @@ func testEngineOptim(t *testing.T) {
 				t.Error("a recorded step has other numbers")
 			}
 		})
+	}
+}
+
+// testEngineBoundSteps: training steps at fixed places in memory give the bits of other steps. A device
+// with recordings records them once, and then only submits.
+func testEngineBoundSteps(t *testing.T) {
+	d := openEngine(t)
+	const steps, rows = 30, 6
+	x, y := make([]float32, rows*5), make([]float32, rows*2)
+	set := func(i int) {
+		for j := range x {
+			x[j] = float32((i+3)*(j+1)%17)/8 - 1
+		}
+		for j := range y {
+			y[j] = x[2*j] * x[2*j]
+		}
+	}
+	learn := func(bound bool) (all []float32) {
+		seed := nn.Seed(3)
+		model := struct{ A, B *nn.Linear }{nn.NewLinear(5, 9, seed, nn.On(d)), nn.NewLinear(9, 2, seed, nn.On(d))}
+		o := optim.AdamW(nn.Params(&model), optim.LR(0.01))
+		s := o.Step(func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
+			return model.B.Forward(c, model.A.Forward(c, in[0]).Tanh()).Sub(in[1]).Square().Mean()
+		}, optim.Record())
+		defer s.Close()
+		var b *optim.BoundStep
+		for i := range steps {
+			set(i)
+			xs, ys := millrace.FromSliceOn(d, slices.Clone(x), rows, 5), millrace.FromSliceOn(d, slices.Clone(y), rows, 2)
+			if !bound {
+				_, err := s.Run(context.Background(), xs, ys)
+				must(t, err)
+				continue
+			}
+			if b == nil {
+				var err error
+				b, err = s.Bind(xs, ys)
+				must(t, err)
+				defer b.Close()
+			}
+			must(t, optim.SetInput(b, 0, x...))
+			must(t, optim.SetInput(b, 1, y...))
+			must(t, b.Run())
+		}
+		for _, p := range append(nn.Params(&model), o.State()...) {
+			all = append(all, values(t, p.Tensor().Cast(millrace.Float32))...)
+		}
+		return all
+	}
+	want := learn(false)
+	before := d.Stats().Runtime
+	if got := learn(true); !slices.Equal(got, want) {
+		t.Error("a bound step has other numbers")
+	}
+	s := d.Stats().Runtime
+	if _, ok := openGPU(t).(gpurun.Recorder); ok && (s.Recorded-before.Recorded > 3 || s.Recorded == before.Recorded || s.Prepared-before.Prepared < (s.Launches-before.Launches)/2) {
+		t.Errorf("%d recordings of %d steps, %d of %d launches ran prepared", s.Recorded-before.Recorded, steps, s.Prepared-before.Prepared, s.Launches-before.Launches)
 	}
 }

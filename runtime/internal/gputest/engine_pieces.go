@@ -38,9 +38,7 @@ func testEnginePieces(t *testing.T) {
 					lines[r] = append(lines[r], data[r*columns:][:columns]...)
 				}
 				x := millrace.FromSliceOn(d, data, rows, columns)
-				if err := x.Eval(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, x.Eval())
 				xs, bytes = append(xs, x), bytes+4*int64(len(data))
 			}
 			name := fmt.Sprintf("%d along axis %d", parts, axis)

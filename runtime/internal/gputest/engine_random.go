@@ -10,9 +10,9 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/codegen/shader"
-	"github.com/millrace-go/millrace/internal/apitest"
-	"github.com/millrace-go/millrace/internal/force"
-	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/internal/testhook"
+	"github.com/millrace-go/millrace/internal/testing/apitest"
+	"github.com/millrace-go/millrace/internal/testing/progen"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -50,70 +50,52 @@ func testEnginePrograms(t *testing.T) {
 			c.Groups = 0
 		}
 		randomProgram(t, seed, progen.New(seed, c), func(prog *ir.Graph) error {
-			inputs := progen.Inputs(prog, seed)
-			want, err := ir.EvalTensors(prog, inputs)
-			if err != nil {
-				return fmt.Errorf("oracle: %w", err)
-			}
-			for pass := range 2 {
-				if err := matches(d, prog, inputs, want); err != nil {
-					return fmt.Errorf("pass %d, %w", pass, err)
-				}
-			}
-			return nil
+			return matches(d, prog, progen.Inputs(prog, seed), 2, func(int) {})
 		})
 	}
-	if n := d.Stats().Fallbacks; n != 0 {
-		t.Errorf("%d fallbacks", n)
-	}
+	noFallbacks(t, d)
 }
 
 // testEngineProgramsForced is TestEnginePrograms with every kernel run by another variant than the
 // device would choose, alone and two together, however small the launch is; each pass uses a
 // different variant.
 func testEngineProgramsForced(t *testing.T) {
-	defer force.SetChoice(-1)
-	defer force.SetPieces(false)
+	defer testhook.SetChoice(-1)
+	defer testhook.SetPieces(false)
 	d := openEngine(t)
 	n := programs(t, 48)
 	for seed := range n {
-		force.SetPieces(seed%4 > 1)
+		testhook.SetPieces(seed%4 > 1)
 		c := progen.Config{Ops: 10, MaxElems: 1500, Groups: []progen.Group{0, groups}[seed%2], DTypes: shader.DTypes &^ ir.Floats}
 		randomProgram(t, 3<<32+seed, progen.New(3<<32+seed, c), func(prog *ir.Graph) error {
-			inputs := progen.Inputs(prog, seed)
-			want, err := ir.EvalTensors(prog, inputs)
-			if err != nil {
-				return fmt.Errorf("oracle: %w", err)
-			}
-			for pass := range 3 {
-				force.SetChoice(int(seed)*3 + pass)
-				if err := matches(d, prog, inputs, want); err != nil {
-					return fmt.Errorf("variant %d: %w", int(seed)*3+pass, err)
-				}
-			}
-			return nil
+			return matches(d, prog, progen.Inputs(prog, seed), 3, func(pass int) { testhook.SetChoice(int(seed)*3 + pass) })
 		})
 	}
 	for seed := range n / 4 {
-		force.SetChoice(int(seed) + 1)
+		testhook.SetChoice(int(seed) + 1)
 		c := progen.Config{Ops: 10, MaxElems: 1500, DTypes: shader.DTypes, Groups: groups}
 		randomProgram(t, seed, progen.New(4<<32+seed, c), func(prog *ir.Graph) error { return floatProgram(d, prog, seed) })
 	}
-	if n := d.Stats().Fallbacks; n != 0 {
-		t.Errorf("%d fallbacks", n)
-	}
+	noFallbacks(t, d)
 }
 
-// matches runs a program and compares its results.
-func matches(d *millrace.Device, prog *ir.Graph, inputs [][]byte, want []ir.Dense) error {
-	tensors := apitest.Run(d, prog, inputs)
-	for _, id := range prog.Outputs {
-		got, err := apitest.Bytes(tensors[id])
-		if err == nil {
-			err = apitest.Differ(want[id].TensorType, got, want[id].Data)
-		}
-		if err != nil {
-			return fmt.Errorf("tensor %%%d: %w", id, err)
+// matches runs a program in several passes, each after a call of before, and compares its results.
+func matches(d *millrace.Device, prog *ir.Graph, inputs [][]byte, passes int, before func(pass int)) error {
+	want, err := ir.EvalTensors(prog, inputs)
+	if err != nil {
+		return fmt.Errorf("oracle: %w", err)
+	}
+	for pass := range passes {
+		before(pass)
+		tensors := apitest.Run(d, prog, inputs)
+		for _, id := range prog.Outputs {
+			got, err := apitest.Bytes(tensors[id])
+			if err == nil {
+				err = apitest.Differ(want[id].TensorType, got, want[id].Data)
+			}
+			if err != nil {
+				return fmt.Errorf("pass %d, tensor %%%d: %w", pass, id, err)
+			}
 		}
 	}
 	return nil
@@ -130,9 +112,7 @@ func testEnginePadsBehindReshape(t *testing.T) {
 	pads := make([]millrace.Padding, 5)
 	pads[0], pads[1], pads[3] = millrace.Padding{After: 1, Between: 1}, millrace.Padding{Before: 1}, millrace.Padding{Before: 1}
 	got, err := millrace.Values[uint16](millrace.FromSliceOn(d, data, 6, 2, 2, 2, 1).Pad(9, pads...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, v := range got {
 		a, b, c, e := i/18, i/6%3, i/3%2, i%3
 		want := uint16(9)
@@ -143,9 +123,7 @@ func testEnginePadsBehindReshape(t *testing.T) {
 			t.Fatalf("element %d is %d, want %d", i, v, want)
 		}
 	}
-	if n := d.Stats().Fallbacks; n != 0 {
-		t.Errorf("%d fallbacks", n)
-	}
+	noFallbacks(t, d)
 }
 
 // testEngineFloatPrograms runs random programs on floats of all widths. Each op is compared with
@@ -160,9 +138,7 @@ func testEngineFloatPrograms(t *testing.T) {
 		}
 		randomProgram(t, seed, progen.New(1<<32+seed, c), func(prog *ir.Graph) error { return floatProgram(d, prog, seed) })
 	}
-	if n := d.Stats().Fallbacks; n != 0 {
-		t.Errorf("%d fallbacks", n)
-	}
+	noFallbacks(t, d)
 }
 
 // floatProgram runs a program, reads some results midway and the others at the end, and then checks

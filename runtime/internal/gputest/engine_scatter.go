@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/apitest"
+	"github.com/millrace-go/millrace/internal/testing/apitest"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -56,9 +56,7 @@ func testEngineScatters(t *testing.T) {
 					binary.LittleEndian.PutUint32(inputs[1][i:], uint32(v))
 				}
 				want, err := ir.EvalGraph(p, inputs)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				name := fmt.Sprintf("%v %v %v", dt, how, mode)
 				for _, inPlace := range []bool{false, true} {
 					x := apitest.FromBytes(d, p.Inputs[0], inputs[0])
@@ -84,9 +82,7 @@ func testEngineScatters(t *testing.T) {
 			}
 		}
 	}
-	if n := d.Stats().Fallbacks; n != 0 {
-		t.Errorf("%d fallbacks", n)
-	}
+	noFallbacks(t, d)
 }
 
 // testEngineScatterInPlace: the gradient of an embedding is added to zeros in place, in the kernel
@@ -104,17 +100,12 @@ func testEngineScatterInPlace(t *testing.T) {
 		}
 	}
 	idx, g := millrace.FromSliceOn(d, at, ids), millrace.FromSliceOn(d, grad, ids, width)
-	if err := errors.Join(idx.Eval(), g.Eval()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(idx.Eval(), g.Eval()))
 	before := d.Stats()
 	zeros := millrace.ZerosOn(d, millrace.Float32, rows, width)
 	y := zeros.IndexAdd(idx, g.MulScalar(3), 0)
 	zeros.Release()
-	got, err := millrace.Values[float32](y)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := values(t, y)
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

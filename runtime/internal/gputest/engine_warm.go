@@ -23,10 +23,7 @@ func testEngineWarm(t *testing.T) {
 	pass := func(d *millrace.Device) []float32 {
 		t.Helper()
 		x := millrace.FromSliceOn(d, data, 6, 32)
-		v, err := millrace.Values[float32](x.Sub(x.MeanKeep(1)).Softmax(1).MulScalar(3).Sort(1).MatMul(x.T()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := values(t, x.Sub(x.MeanKeep(1)).Softmax(1).MulScalar(3).Sort(1).MatMul(x.T()))
 		return v
 	}
 	opened := func() *millrace.Device {
@@ -46,9 +43,7 @@ func testEngineWarm(t *testing.T) {
 		if s := d.Stats(); s.Explorations != before.Explorations || s.Runtime.Compiles != before.Runtime.Compiles {
 			t.Errorf("the second pass: %d explorations, %d compiles", s.Explorations-before.Explorations, s.Runtime.Compiles-before.Runtime.Compiles)
 		}
-		if err := d.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Wait())
 		return d, first, second
 	}
 	d, want, again := process()
@@ -65,9 +60,7 @@ func testEngineWarm(t *testing.T) {
 	if _, ok := g.(gpurun.Keeper); !ok {
 		d := opened()
 		defer d.Close()
-		if err := d.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Wait())
 		ahead := d.Stats().Runtime.Compiles
 		got := pass(d)
 		if s := d.Stats(); ahead != cold || s.Runtime.Compiles != ahead || !slices.Equal(got, want) {

@@ -32,9 +32,7 @@ func calls(t *testing.T, d *device, l *runtime.Launch) map[string]func() error {
 func testClosed(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	l := copyLaunch(t, d)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Close())
 	for name, call := range calls(t, d, l) {
 		if err := call(); !errors.Is(err, runtime.ErrClosed) {
 			t.Errorf("%s: %v, want ErrClosed", name, err)
@@ -103,9 +101,7 @@ func testUnsupported(t *testing.T) {
 func testAdapterChoice(t *testing.T) {
 	openDevice(t, runtime.Config{})
 	d, err := runtime.Lookup(under.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = d.Open(runtime.Config{Adapter: "no such adapter"})
 	if !errors.Is(err, runtime.ErrNoDriver) || !strings.Contains(err.Error(), "there are") {
 		t.Errorf("unknown adapter: %v", err)

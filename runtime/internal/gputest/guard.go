@@ -2,7 +2,6 @@ package gputest
 
 import (
 	"fmt"
-	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"math/rand/v2"
 	"testing"
 
@@ -33,8 +32,8 @@ store 2 %9
 // testGuardedLoads: positions outside the buffer are not read.
 func testGuardedLoads(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
-	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 256), 100 })
-	for i, dev := range []*device{d, small} {
+	cut := openAs(t, tiny)
+	for i, dev := range []*device{d, cut} {
 		for _, n := range []int64{8, 9, 400} {
 			for _, offset := range []int64{-4, -2} {
 				t.Run(fmt.Sprintf("%d/%d at %d", i, n, offset), func(t *testing.T) {

@@ -65,6 +65,18 @@ type saying struct {
 
 func (s saying) Info() gpurun.Info { return s.info }
 
+// tiny and small set limits that cut nearly every launch: of kernels without and with an index.
+func tiny(i *gpurun.Info)  { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 256), 100 }
+func small(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 1024), 100 }
+
+// must ends a test that cannot go on.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // missing is Missing of the driver under test.
 func missing(t testing.TB, err error) {
 	t.Helper()
@@ -191,6 +203,13 @@ func (x *trial) fillInputs(rng *rand.Rand) {
 	}
 }
 
+// allScalars sets every scalar of the kernel to v.
+func (x *trial) allScalars(v float32) {
+	for range x.k.Scalars {
+		x.scalars = append(x.scalars, uint64(math.Float32bits(v)))
+	}
+}
+
 // launch uploads the trial's data and returns the launch.
 func (x *trial) launch(t testing.TB, d *device) *runtime.Launch {
 	t.Helper()
@@ -205,13 +224,9 @@ func (x *trial) launch(t testing.TB, d *device) *runtime.Launch {
 		if o.Kind != codegen.Index && x.shared[i] == i {
 			n := int64(len(x.args[i].Data) / o.DT.Size())
 			buf, err := d.Alloc(n * shader.ElemSize)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			t.Cleanup(func() { d.Free(buf) })
-			if err := d.Write(buf, o.DT, 0, x.args[i].Data); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.Write(buf, o.DT, 0, x.args[i].Data))
 			a.Buf = buf
 		}
 		l.Args = append(l.Args, a)
@@ -255,9 +270,7 @@ func (x *trial) compare(t testing.TB, d *device, l *runtime.Launch, tol ir.Toler
 			continue
 		}
 		got := make([]byte, len(x.args[i].Data))
-		if err := d.Read(got, o.DT, l.Args[i].Buf, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Read(got, o.DT, l.Args[i].Buf, 0))
 		if at, msg := differ(o.DT, got, x.args[i].Data, tol); msg != "" {
 			for j, in := range x.k.Operands {
 				if size := in.DT.Size(); in.Kind == codegen.Input && len(x.args[j].Data) >= (at+1)*size {

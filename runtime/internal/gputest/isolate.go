@@ -127,9 +127,7 @@ func (f driverFault) check(t *testing.T, here, x Target) {
 	under = x
 	other := openDevice(t, runtime.Config{})
 	g, err := gpuchild.Open(x.Name+" "+f.name, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := gpurun.New(x.Name, g, x.Dialect, runtime.Config{})
 	defer func() {
 		if err := d.Close(); err != nil {
@@ -179,9 +177,7 @@ func openKillable(t *testing.T, x Target) (*millrace.Device, *os.Process) {
 	t.Helper()
 	before := children(t)
 	d, err := millrace.Open(x.device("cache=off"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.Contains(d.Description(), "process of its own") {
 		t.Errorf("described as %q", d.Description())
 	}
@@ -192,9 +188,7 @@ func openKillable(t *testing.T, x Target) (*millrace.Device, *os.Process) {
 		}
 		if !known {
 			p, err := os.FindProcess(pid)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return d, p
 		}
 	}
@@ -215,22 +209,14 @@ func busy(d *millrace.Device) ([]float32, error) {
 func testKilled(t *testing.T, here, x Target) {
 	d, p := openKillable(t, x)
 	beside, err := millrace.Open(here.device("cache=off"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer beside.Close()
-	cpu, err := millrace.Open("cpu:cache=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cpu.Close()
+	cpu := openCPU(t, "cache=off")
 	if _, err := busy(d); err != nil { // and compiles its kernels
 		t.Fatal(err)
 	}
 	kept := millrace.FromSliceOn(d, []float32{1, 2, 3}).AddScalar(1)
-	if err := kept.Eval(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, kept.Eval())
 	failed := make(chan error)
 	go func() {
 		var err error
@@ -240,9 +226,7 @@ func testKilled(t *testing.T, here, x Target) {
 		failed <- err
 	}()
 	time.Sleep(20 * time.Millisecond)
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Kill())
 	if err := <-failed; !errors.Is(err, millrace.ErrDeviceLost) || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("%v, want ErrDeviceLost: killed", err)
 	}

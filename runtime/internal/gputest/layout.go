@@ -1,7 +1,6 @@
 package gputest
 
 import (
-	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -209,14 +208,18 @@ func seeds() uint64 {
 	return 40
 }
 
-func testRandomLayouts(t *testing.T) {
-	d := openDevice(t, runtime.Config{})
+// eachSeed checks the random kernels of all seeds, until one fails.
+func eachSeed(t *testing.T, d *device, stream uint64, make func(*rand.Rand) *trial) {
 	for seed := range seeds() {
-		randomTrial(rand.New(rand.NewPCG(seed, 7))).check(t, d, ir.Tolerance{})
+		make(rand.New(rand.NewPCG(seed, stream))).check(t, d, ir.Tolerance{})
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 	}
+}
+
+func testRandomLayouts(t *testing.T) {
+	eachSeed(t, openDevice(t, runtime.Config{}), 7, randomTrial)
 }
 
 // testRandomSteps runs random kernels over so many points that a software adapter's invocations
@@ -251,11 +254,5 @@ func testRandomSteps(t *testing.T) {
 
 // testRandomWindows runs the same kernels under limits so small that nearly every launch is cut.
 func testRandomWindows(t *testing.T) {
-	d := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 256), 100 })
-	for seed := range seeds() {
-		randomTrial(rand.New(rand.NewPCG(seed, 8))).check(t, d, ir.Tolerance{})
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-	}
+	eachSeed(t, openAs(t, tiny), 8, randomTrial)
 }

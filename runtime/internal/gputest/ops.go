@@ -9,7 +9,7 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/shader"
-	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/testing/kernels"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -161,7 +161,7 @@ func worthShader(op ir.Op, s signature) bool {
 	case op == ir.Where:
 		first = s.dt
 	}
-	return !first.Storage() && !s.dt.Storage() || kerneltest.StorageOps(op, s.dt) || op == ir.Gelu || op == ir.Pow || op == ir.Normal
+	return !first.Storage() && !s.dt.Storage() || kernels.StorageOps(op, s.dt) || op == ir.Gelu || op == ir.Pow || op == ir.Normal
 }
 
 // testOps compares every scalar op of the table with the oracle, over vectors and over single

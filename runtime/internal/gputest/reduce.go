@@ -71,13 +71,9 @@ func testReduceNaN(t *testing.T) {
 		x.fillInputs(rand.New(rand.NewPCG(1, 2)))
 		binary.LittleEndian.PutUint32(x.args[0].Data[4*(n/2):], math.Float32bits(float32(math.NaN())))
 		l := x.launch(t, d)
-		if err := d.Run([]runtime.Launch{*l}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Run([]runtime.Launch{*l}))
 		got := make([]byte, 8)
-		if err := d.Read(got, ir.Float32, l.Args[1].Buf, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Read(got, ir.Float32, l.Args[1].Buf, 0))
 		first := math.Float32frombits(binary.LittleEndian.Uint32(got))
 		second := math.Float32frombits(binary.LittleEndian.Uint32(got[4:]))
 		if first == first || second != second {
@@ -98,19 +94,9 @@ func testReduceEmpty(t *testing.T) {
 // testReduceRandom runs reductions with additional stores, over random layouts, whole and under
 // limits that cut nearly every one.
 func testReduceRandom(t *testing.T) {
-	for _, small := range []bool{false, true} {
+	for small, limits := range map[bool]func(*gpurun.Info){false: nil, true: tiny} {
 		t.Run(fmt.Sprintf("small=%t", small), func(t *testing.T) {
-			d := openAs(t, func(i *gpurun.Info) {
-				if small {
-					i.Limits.Binding, i.Points = max(4*i.Limits.Align, 256), 100
-				}
-			})
-			for seed := range seeds() {
-				randomReduce(rand.New(rand.NewPCG(seed, 11))).check(t, d, ir.Tolerance{})
-				if t.Failed() {
-					t.Fatalf("seed %d", seed)
-				}
-			}
+			eachSeed(t, openAs(t, limits), 11, randomReduce)
 		})
 	}
 }

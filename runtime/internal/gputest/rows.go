@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -72,9 +72,7 @@ func testRowKernels(t *testing.T) {
 					x.transpose()
 				}
 				x.fillPositiveRows(rand.New(rand.NewPCG(1, 2)))
-				for range x.k.Scalars {
-					x.scalars = append(x.scalars, uint64(math.Float32bits(float32(points(c.dims[c.kept:])))))
-				}
+				x.allScalars(float32(points(c.dims[c.kept:])))
 				l := x.check(t, d, ir.Tolerance{Abs: 1e-5, Rel: 1e-5})
 				if n := len(d.Source(l.Prog)); n != 1 {
 					t.Errorf("%d shaders", n)
@@ -104,7 +102,7 @@ func testRowKernelsCut(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%t %v", name, c.small, c.dims), func(t *testing.T) {
 				d := openAs(t, func(i *gpurun.Info) {
 					if c.small {
-						i.Limits.Binding, i.Points = max(4*i.Limits.Align, 256), 100
+						tiny(i)
 					}
 				})
 				x := newTrial(parse(t, src), 1, c.dims...)
@@ -112,9 +110,7 @@ func testRowKernelsCut(t *testing.T) {
 					x.transpose()
 				}
 				x.fillPositiveRows(rand.New(rand.NewPCG(3, 4)))
-				for range x.k.Scalars {
-					x.scalars = append(x.scalars, uint64(math.Float32bits(float32(c.dims[1]))))
-				}
+				x.allScalars(float32(c.dims[1]))
 				x.check(t, d, ir.Tolerance{Abs: 1e-4, Rel: 1e-4})
 			})
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -99,7 +98,7 @@ func (c *scatterCase) trial(t testing.TB, dt ir.DType, mode, how string, inPlace
 // not, whole and cut into dispatches of few points and windows smaller than a row.
 func testScatter(t *testing.T) {
 	whole := openDevice(t, runtime.Config{})
-	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 1024), 100 })
+	cut := openAs(t, small)
 	hows := []string{"set", "add", "max", "min", "mul"}
 	dts := []ir.DType{ir.Float32, ir.Int32, ir.Uint8, ir.Int8, ir.BFloat16, ir.Float16, ir.Int16, ir.Uint32, ir.Uint16}
 	for i, c := range []scatterCase{
@@ -113,7 +112,7 @@ func testScatter(t *testing.T) {
 			if c.size == 0 && mode == "error" {
 				continue
 			}
-			for s, d := range []*device{whole, small} {
+			for s, d := range []*device{whole, cut} {
 				for _, inPlace := range []bool{false, true} {
 					dt, how := dts[(i+j)%len(dts)], hows[(i+2*j)%len(hows)]
 					if i == 3 || i == 4 {
@@ -141,12 +140,12 @@ func testScatter(t *testing.T) {
 // launch nor the next one has changed anything.
 func testScatterFault(t *testing.T) {
 	whole := openDevice(t, runtime.Config{})
-	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 1024), 100 })
+	cut := openAs(t, small)
 	for i, c := range []scatterCase{
 		{n: 20000, size: 40}, {n: 50, size: 3000}, {kept: []int64{64}, n: 30, size: 50, same: true}, {kept: []int64{40}, n: 50, size: 60, axis: 1},
 		{n: 9, size: 40, made: true}, {n: 3, size: 0},
 	} {
-		for s, d := range []*device{whole, small} {
+		for s, d := range []*device{whole, cut} {
 			t.Run(fmt.Sprintf("%+v/%d", c, s), func(t *testing.T) {
 				x := c.trial(t, ir.Float32, "error", "add", true, rand.New(rand.NewPCG(uint64(i), 1)))
 				idx := x.args[1].Data

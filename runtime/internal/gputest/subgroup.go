@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
@@ -83,9 +83,7 @@ func testSubgroups(t *testing.T) {
 			for _, n := range []int64{260, 2048} {
 				x := newTrial(parse(t, text), 1, 5, n)
 				x.fillInputs(rand.New(rand.NewPCG(uint64(n), 5)))
-				for range x.k.Scalars {
-					x.scalars = append(x.scalars, ir.FloatBits(ir.Float32, float64(n)))
-				}
+				x.allScalars(float32(n))
 				check(name, x, ir.Tolerance{Rel: 1e-4, Abs: 1e-5})
 			}
 		}
@@ -130,17 +128,10 @@ func benchRows(b *testing.B) {
 					b.Run(fmt.Sprintf("%s/%s/%d/%s", op, name, n, []string{"subgroups", "without"}[mode]), func(b *testing.B) {
 						x := newTrial(parse(b, kernels[op]), 1, 1<<22/n, n)
 						x.fillInputs(rand.New(rand.NewPCG(5, 6)))
-						for range x.k.Scalars {
-							x.scalars = append(x.scalars, ir.FloatBits(ir.Float32, float64(n)))
-						}
+						x.allScalars(float32(n))
 						l := x.warm(b, d)
 						for b.Loop() {
-							if err := d.Run([]runtime.Launch{*l}); err != nil {
-								b.Fatal(err)
-							}
-							if err := d.Wait(false); err != nil {
-								b.Fatal(err)
-							}
+							must(b, runAndWait(d, []runtime.Launch{*l}))
 						}
 					})
 				}

@@ -1,7 +1,3 @@
-// Package gputest holds the tests of devices of package gpurun. With every API and language they
-// pass the same suites, run the same random programs, and stay within the same tolerances.
-//
-// Engine part: no compatibility promise; use package millrace.
 package gputest
 
 import (
@@ -96,6 +92,8 @@ var suites = []suite{
 	{"DotDims", testDotDims},
 	{"DotApart", testDotApart},
 	{"Choices", testChoices},
+	{"Prepared", testPrepared},
+	{"ManyRuns", testManyRuns},
 	{"Closed", testClosed},
 	{"Lost", testLost},
 	{"LaunchError", testLaunchError},
@@ -115,8 +113,11 @@ var suites = []suite{
 	{"EnginePieces", testEnginePieces},
 	{"EngineChains", testEngineChains},
 	{"EngineRecordingAxes", testEngineRecordingAxes},
+	{"EngineRecorded", testEngineRecorded},
+	{"EngineRecordedFaults", testEngineRecordedFaults},
 	{"EngineGrads", testEngineGrads},
 	{"EngineOptim", testEngineOptim},
+	{"EngineBoundSteps", testEngineBoundSteps},
 	{"EngineBundle", testEngineBundle},
 	{"EngineWarm", testEngineWarm},
 	{"EnginePrograms", testEnginePrograms},

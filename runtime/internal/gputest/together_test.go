@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
-	_ "github.com/millrace-go/millrace/internal/nocache"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache"
 	"github.com/millrace-go/millrace/runtime/internal/gputest"
 	_ "github.com/millrace-go/millrace/runtime/opengl"
 	_ "github.com/millrace-go/millrace/runtime/webgpu"

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/force"
-	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/internal/testhook"
+	"github.com/millrace-go/millrace/internal/testing/rowtext"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -15,8 +15,8 @@ import (
 // testChoices compares every choice of launches of each kind with the interpreter, run and tried,
 // and checks that every turn is used somewhere.
 func testChoices(t *testing.T) {
-	force.SetChoice(0) // small launches have choices, too
-	defer force.SetChoice(-1)
+	testhook.SetChoice(0) // small launches have choices, too
+	defer testhook.SetChoice(-1)
 	d := openDevice(t, runtime.Config{})
 	chain := parse(t, "in 0 : float32\nin 1 : float32\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = exp %0 : float32\n%3 = fma %2 %1 %0 : float32\nstore 2 %3")
 	softmax := parse(t, rowtext.Softmax)
@@ -53,9 +53,7 @@ func testChoices(t *testing.T) {
 			} {
 				for i, a := range unit[0].Args {
 					if o := x.k.Operands[i]; o.Kind == codegen.Output {
-						if err := d.Write(a.Buf, o.DT, 0, make([]byte, len(x.args[i].Data))); err != nil {
-							t.Fatal(err)
-						}
+						must(t, d.Write(a.Buf, o.DT, 0, make([]byte, len(x.args[i].Data))))
 					}
 				}
 				if err := run(); err != nil {

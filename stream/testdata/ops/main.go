@@ -9,8 +9,8 @@ import (
 	"math"
 	"os"
 
-	"github.com/millrace-go/millrace/device"
-	_ "github.com/millrace-go/millrace/internal/refdev"
+	"github.com/millrace-go/millrace/internal/engine/device"
+	_ "github.com/millrace-go/millrace/internal/testing/refdev"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/stream"
 )

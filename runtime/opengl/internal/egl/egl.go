@@ -1,10 +1,5 @@
 //go:build cgo && linux && !android && !noopengl
 
-// Package egl makes contexts of desktop OpenGL without a window. It loads libEGL at first use: a
-// machine without libEGL gives an error, and the program still starts. The library's headers are
-// not needed either.
-//
-// Engine part: no compatibility promise; use package millrace.
 package egl
 
 /*
@@ -70,7 +65,7 @@ import (
 )
 
 // ErrNone says that the machine offers no context.
-var ErrNone = errors.New("no OpenGL context")
+var ErrNone = errors.New("no OpenGL context can be made")
 
 var loading sync.Mutex
 
@@ -78,7 +73,7 @@ func load() error {
 	loading.Lock()
 	defer loading.Unlock()
 	if why := C.mr_load(); why != nil {
-		return fmt.Errorf("%w: no usable libEGL.so.1: %s", ErrNone, C.GoString(why))
+		return fmt.Errorf("%w: libEGL.so.1 cannot be used: %s", ErrNone, C.GoString(why))
 	}
 	return nil
 }
@@ -151,7 +146,7 @@ func Displays() ([]Display, error) {
 		try("default display", C.mr_eglGetDisplay(nil))
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: libEGL has no driver that starts (%s)", ErrNone, strings.Join(refused, "; "))
+		return nil, fmt.Errorf("%w: no driver of libEGL starts (%s)", ErrNone, strings.Join(refused, "; "))
 	}
 	return list, nil
 }
@@ -169,7 +164,7 @@ func (d Display) make(major, minor int, share unsafe.Pointer) (*Context, error) 
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
 	if !strings.Contains(d.exts, "EGL_KHR_surfaceless_context") {
-		return nil, fmt.Errorf("%w: without a surface (EGL_KHR_surfaceless_context)", ErrNone)
+		return nil, fmt.Errorf("%w: the driver needs a surface (it lacks EGL_KHR_surfaceless_context)", ErrNone)
 	}
 	var config unsafe.Pointer // any surfaces; without a config, EGL_KHR_no_config_context may work
 	var n C.int32_t
@@ -183,7 +178,7 @@ func (d Display) make(major, minor int, share unsafe.Pointer) (*Context, error) 
 		}
 	}
 	if x.ref == nil {
-		return nil, fmt.Errorf("%w of OpenGL %d.%d: %s", ErrNone, major, minor, lastError())
+		return nil, fmt.Errorf("%w: OpenGL %d.%d: %s", ErrNone, major, minor, lastError())
 	}
 	return x, nil
 }
@@ -197,7 +192,7 @@ func Share(major, minor int) (*Context, error) {
 	C.mr_eglBindAPI(openglAPI)
 	now, ref := C.mr_eglGetCurrentContext(), C.mr_eglGetCurrentDisplay()
 	if now == nil {
-		return nil, fmt.Errorf("%w: none of EGL is current on this thread", ErrNone)
+		return nil, fmt.Errorf("%w: no context of EGL is current on this thread", ErrNone)
 	}
 	return Display{"the program's display", ref, C.GoString(C.mr_eglQueryString(ref, extensions))}.make(major, minor, now)
 }
@@ -212,7 +207,7 @@ func (x *Context) MakeCurrent() error {
 	if why == "EGL_BAD_ACCESS" {
 		why += ": it is current on another thread"
 	}
-	return fmt.Errorf("%w: making it current: %s", ErrNone, why)
+	return fmt.Errorf("%w: making it current failed: %s", ErrNone, why)
 }
 
 // Current reports whether the context is current on this thread.

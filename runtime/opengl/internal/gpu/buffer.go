@@ -35,7 +35,7 @@ func (d *Device) NewBuffer(size int64, use gpurun.Use) (gpurun.Buffer, error) {
 	}
 	size = max((size+15)&^15, 16)
 	if size > d.info.Limits.Buffer {
-		return nil, fmt.Errorf("%w: a buffer of %d bytes is above the limit of %d", gpurun.ErrMemory, size, d.info.Limits.Buffer)
+		return nil, fmt.Errorf("%w: a buffer of %d bytes was requested, the limit is %d", gpurun.ErrMemory, size, d.info.Limits.Buffer)
 	}
 	b := &Buffer{dev: d, size: size, use: use}
 	err := d.do(func() error {
@@ -87,11 +87,11 @@ func own(b gpurun.Buffer) *Buffer {
 func (b *Buffer) ready(d *Device, off, size int64) error {
 	switch {
 	case b == nil || b.dev != d:
-		return errors.New("gpu: buffer of another device")
+		return errors.New("gpu: the buffer belongs to another device")
 	case b.gone:
-		return errors.New("gpu: buffer was released")
+		return errors.New("gpu: the buffer was released")
 	case off < 0 || size <= 0 || off > b.size-size:
-		return fmt.Errorf("gpu: bytes [%d,%d) of a buffer of %d", off, off+size, b.size)
+		return fmt.Errorf("gpu: bytes [%d,%d) are not within the buffer, which has %d", off, off+size, b.size)
 	}
 	return nil
 }

@@ -10,5 +10,7 @@
 // If the driver supports it, the context is robust: an access outside of a buffer reads some value
 // or writes nothing. A crash of the driver cannot be recovered from.
 //
+// Input: a context, and the calls of a gpurun.Device. Output: OpenGL's calls. Read open.go first.
+//
 // Engine part: no compatibility promise; use package millrace.
 package gpu

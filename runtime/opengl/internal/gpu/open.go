@@ -44,7 +44,7 @@ func loadFunctions(proc func(string) unsafe.Pointer) error {
 		return nil
 	}
 	if err := gl.InitWithProcAddrFunc(proc); err != nil {
-		return fmt.Errorf("%w: libEGL finds no %v", ErrNoAdapter, err)
+		return fmt.Errorf("%w: libEGL lacks %v", ErrNoAdapter, err)
 	}
 	functions.loaded = true
 	return nil
@@ -100,7 +100,7 @@ func Best(match string) (*Device, error) {
 		d.Close()
 	}
 	if pick == nil {
-		return nil, fmt.Errorf("%w named %q: there are %s", ErrNoAdapter, match, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%w is named %q: there are %s", ErrNoAdapter, match, strings.Join(names, ", "))
 	}
 	return pick, nil
 }
@@ -180,11 +180,11 @@ func (d *Device) describe() error {
 	}
 	d.info.Name, d.info.Driver = text(gl.RENDERER), text(gl.VENDOR)+" "+text(gl.VERSION)
 	if !SomeCurrent() {
-		return fmt.Errorf("%w: none is current on the device's thread", ErrNoAdapter)
+		return fmt.Errorf("%w: no context is current on the device's thread", ErrNoAdapter)
 	}
 	have, least := number(gl.MAJOR_VERSION), number(gl.MINOR_VERSION)
 	if have < Major || have == Major && least < Minor {
-		return fmt.Errorf("%w, %s has %s", errOld, d.info.Name, text(gl.VERSION))
+		return fmt.Errorf("%w, but %s has %s", errOld, d.info.Name, text(gl.VERSION))
 	}
 	d.info.Kind = "DiscreteGPU"
 	for _, name := range []string{"llvmpipe", "softpipe", "swrast", "swiftshader", "software"} {

@@ -80,7 +80,7 @@ func outcome(name, status uint32, get func(uint32, uint32, *int32), text func(ui
 		return "", true
 	}
 	get(name, gl.INFO_LOG_LENGTH, &n)
-	log = "the driver refuses it without a reason"
+	log = "the driver rejects it without a reason"
 	if n > 1 {
 		b := make([]byte, n)
 		text(name, n, &n, &b[0])
@@ -136,7 +136,7 @@ const formatSize = 4
 // NewPipelineOf makes a pipeline of Binary's result.
 func (d *Device) NewPipelineOf(data []byte, bindings []gpurun.Binding) (gpurun.Pipeline, error) {
 	if len(data) <= formatSize || d.formats == 0 {
-		return nil, fmt.Errorf("gpu: %w: %d bytes", gpurun.ErrBinary, len(data))
+		return nil, fmt.Errorf("gpu: %w: it has %d bytes", gpurun.ErrBinary, len(data))
 	}
 	return d.newPipeline(bindings, func(program uint32) error {
 		gl.ProgramBinary(program, binary.LittleEndian.Uint32(data), gl.Ptr(data[formatSize:]), int32(len(data)-formatSize))

@@ -68,10 +68,10 @@ func dispatch(x *gpurun.Dispatch) {
 func (d *Device) valid(x *gpurun.Dispatch) error {
 	p, ok := x.Pipe.(*Pipeline)
 	if !ok || p.dev != d {
-		return errors.New("gpu: pipeline of another device")
+		return errors.New("gpu: the pipeline belongs to another device")
 	}
 	if p.gone {
-		return errors.New("gpu: pipeline was released")
+		return errors.New("gpu: the pipeline was released")
 	}
 	if err := x.Check(p.bindings, &d.info.Limits); err != nil {
 		return err

@@ -60,7 +60,7 @@ func (d *Device) newBuffer(size int64, use gpurun.Use) (*Buffer, error) {
 	}
 	size = max((size+15)&^15, 16)
 	if size > d.info.Limits.Buffer {
-		return nil, fmt.Errorf("%w: a buffer of %d bytes is above the adapter's limit of %d", gpurun.ErrMemory, size, d.info.Limits.Buffer)
+		return nil, fmt.Errorf("%w: a buffer of %d bytes was requested, the adapter's limit is %d", gpurun.ErrMemory, size, d.info.Limits.Buffer)
 	}
 	ref, err := d.dev.CreateBuffer(&wgpu.BufferDescriptor{
 		Usage:            usages[use],
@@ -96,13 +96,13 @@ func (b *Buffer) release() {
 func (b *Buffer) ready(d *Device, off, size int64) error {
 	switch {
 	case b == nil || b.dev != d:
-		return fmt.Errorf("gpu: buffer of another device")
+		return fmt.Errorf("gpu: the buffer belongs to another device")
 	case b.gone:
-		return fmt.Errorf("gpu: buffer was released")
+		return fmt.Errorf("gpu: the buffer was released")
 	case b.mapped:
-		return fmt.Errorf("gpu: buffer is mapped")
+		return fmt.Errorf("gpu: the buffer is mapped")
 	case off < 0 || size <= 0 || off > b.size-size:
-		return fmt.Errorf("gpu: bytes [%d,%d) of a buffer of %d", off, off+size, b.size)
+		return fmt.Errorf("gpu: bytes [%d,%d) are not within the buffer, which has %d", off, off+size, b.size)
 	}
 	return nil
 }

@@ -27,5 +27,8 @@
 // would leave the library's locks taken, which all devices of the instance share. A program that
 // must outlive its GPU runs the GPU in another process.
 //
+// Input: an adapter, and the calls of a gpurun.Device. Output: calls of the WebGPU binding. Read
+// open.go first.
+//
 // Engine part: no compatibility promise; use package millrace.
 package gpu

@@ -170,7 +170,7 @@ func Open(match string) (*Device, error) {
 		a.Release()
 	}
 	if pick == nil {
-		return nil, fmt.Errorf("%w named %q: there are %s", ErrNoAdapter, match, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%w is named %q: there are %s", ErrNoAdapter, match, strings.Join(names, ", "))
 	}
 	defer pick.Release()
 	// The defaults would be eight storage buffers and 128 MiB; the adapter's own limits are always

@@ -101,10 +101,10 @@ func (d *Device) Backlog() int {
 func (d *Device) valid(x *gpurun.Dispatch) error {
 	p, ok := x.Pipe.(*Pipeline)
 	if !ok || p.dev != d {
-		return errors.New("gpu: pipeline of another device")
+		return errors.New("gpu: the pipeline belongs to another device")
 	}
 	if _, ok := d.pipelines[p]; !ok {
-		return errors.New("gpu: pipeline was released")
+		return errors.New("gpu: the pipeline was released")
 	}
 	if err := x.Check(p.bindings, &d.info.Limits); err != nil {
 		return err

@@ -188,9 +188,9 @@ func (d *Device) mapStaging(s *Buffer) error {
 		return err
 	}
 	if status == wgpu.BufferMapAsyncStatus_DeviceLost {
-		return d.check(fmt.Errorf("mapping: device lost"))
+		return d.check(fmt.Errorf("gpu: the device was lost while a buffer was mapped"))
 	}
-	return fmt.Errorf("gpu: mapping failed with status %v", status)
+	return fmt.Errorf("gpu: mapping a buffer failed with status %v", status)
 }
 
 // memory is the mapped range; mapStaging has set the state.

@@ -1,6 +1,0 @@
-//go:build cgo && unix
-
-package main
-
-// builtWithCgo: kernels can be compiled into programs.
-const builtWithCgo = true

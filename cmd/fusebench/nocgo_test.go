@@ -1,5 +1,0 @@
-//go:build !cgo || !unix
-
-package main
-
-const builtWithCgo = false

@@ -1,7 +1,0 @@
-//go:build !race
-
-package millrace_test
-
-// hotOpAllocations is slightly more than recording an op allocates: one block, and sometimes the
-// memory of a growing list.
-const hotOpAllocations = 1.2

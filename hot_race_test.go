@@ -1,7 +1,0 @@
-//go:build race
-
-package millrace_test
-
-// hotOpAllocations is larger here, because the race detector makes sync.Pool drop some of its
-// objects, which are then allocated again.
-const hotOpAllocations = 2

@@ -1,3 +1,0 @@
-package accuracy
-
-import _ "github.com/millrace-go/millrace/internal/nocache"

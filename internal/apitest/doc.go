@@ -1,6 +1,0 @@
-// Package apitest runs tensor programs of package ir through the public API, and compares the
-// results of users' calls with the oracle's. Its tests cover every op, random programs under random
-// options, many goroutines, the memory limit and the counters.
-//
-// Engine part: no compatibility promise; use package millrace.
-package apitest

@@ -1,3 +1,0 @@
-package apitest
-
-import _ "github.com/millrace-go/millrace/internal/nocache"

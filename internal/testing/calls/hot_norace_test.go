@@ -1,0 +1,7 @@
+//go:build !race
+
+package calls_test
+
+// hotOpAllocations is slightly more than recording an op allocates: one block, and sometimes the
+// memory of a growing list.
+const hotOpAllocations = 1.2

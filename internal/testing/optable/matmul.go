@@ -1,0 +1,157 @@
+package optable
+
+import (
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/linalg"
+)
+
+var matmul = []Op{
+	{Name: "Tensor.MatMul", Example: func(o In) *T { return o.a.MatMul(o.b) },
+		Grads: []Grad{
+			{"matmul", two((*T).MatMul), over{in(-1, 1, 2, 3, 4), in(-1, 1, 4, 5)}},
+			{"matvec", two((*T).MatMul), over{in(-1, 1, 3, 4), in(-1, 1, 4)}},
+			{"dotvec", two((*T).MatMul), over{in(-1, 1, 4), in(-1, 1, 4)}},
+			{"matmulone", two((*T).MatMul), over{in(-1, 1, 1, 3, 4), in(-1, 1, 2, 4, 5)}},
+			{"matmulself", one(func(x *T) *T { return x.MatMul(x.T()) }), a34},
+			{"matmulvecleft", two((*T).MatMul), over{in(-1, 1, 3), in(-1, 1, 2, 3, 4)}},
+			{"matmulbroad", two((*T).MatMul), over{in(-1, 1, 2, 1, 3, 4), in(-1, 1, 5, 4, 2)}},
+		},
+		Bad: []Bad{
+			{"matmul", shape, func(o *Given) (*T, string) { return o.f.MatMul(o.f), here() }},
+			{"matmul", shape, func(o *Given) (*T, string) { return o.zero.MatMul(o.f), here() }},
+			{"matmul", shape, func(o *Given) (*T, string) { return o.f.MatMul(o.zero), here() }},
+			{"matmul", dtype, func(o *Given) (*T, string) { return o.f.MatMul(o.d), here() }},
+			{"matmul", dtype, func(o *Given) (*T, string) { return o.b.MatMul(o.b.T()), here() }},
+			{"matmul", shape, func(o *Given) (*T, string) {
+				return millrace.Ones(f32, 2, 2, 3).MatMul(millrace.Ones(f32, 3, 3, 2)), here()
+			}},
+		},
+		Passes: []Pass{
+			{Call: func(o *Given, x *T) *T { return x.MatMul(o.f) }},
+			{Call: func(o *Given, x *T) *T { return o.f.MatMul(x) }},
+			{Op: "matmul", Call: func(o *Given, x *T) *T { return o.two.MatMul(x) }},
+		},
+	},
+	{Name: "Tensor.DotGeneral", Example: func(o In) *T { return o.a.DotGeneral(o.b, nil, nil, []int{1}, []int{0}) },
+		Grads: []Grad{
+			{"dotgeneral", two(func(x, y *T) *T { return x.DotGeneral(y, []int{0}, []int{1}, []int{2}, []int{0}) }), over{in(-1, 1, 2, 3, 4), in(-1, 1, 4, 2, 5)}},
+			{"dotgeneralbatches", two(func(x, y *T) *T { return x.DotGeneral(y, []int{1, 0}, []int{0, 2}, []int{3}, []int{3}) }), over{in(-1, 1, 2, 3, 4, 5), in(-1, 1, 3, 2, 2, 5)}},
+		},
+		Bad: []Bad{
+			{"dotgeneral", shape, func(o *Given) (*T, string) { return o.f.DotGeneral(o.f, nil, nil, []int{0}, nil), here() }},
+			{"dotgeneral", shape, func(o *Given) (*T, string) {
+				return o.f.DotGeneral(o.f, []int{0}, []int{0}, []int{0}, []int{1}), here()
+			}},
+			{"dotgeneral", shape, func(o *Given) (*T, string) { return o.f.DotGeneral(o.f, nil, nil, []int{0}, []int{1}), here() }},
+			{"dotgeneral", shape, func(o *Given) (*T, string) { return o.f.DotGeneral(o.f, nil, nil, []int{2}, []int{1}), here() }},
+			{"dotgeneral", shape, func(o *Given) (*T, string) { return o.deep.DotGeneral(o.f, nil, nil, nil, nil), here() }},
+			{"dotgeneral", dtype, func(o *Given) (*T, string) { return o.f.DotGeneral(o.i, nil, nil, []int{0}, []int{0}), here() }},
+		},
+		Passes: []Pass{
+			{Call: func(o *Given, x *T) *T { return o.f.DotGeneral(x, nil, nil, []int{9}, []int{9}) }},
+			{Op: "dotgeneral", Call: func(o *Given, x *T) *T { return x.DotGeneral(o.two, nil, nil, []int{0}, []int{0}) }},
+		},
+	},
+	{Name: "Einsum", Func: millrace.Einsum, Example: func(o In) *T { return millrace.Einsum("ij,kj->ik", o.x, o.y) },
+		Grads: []Grad{
+			{"einsum", two(func(x, y *T) *T { return millrace.Einsum("abc,cd->dab", x, y) }), over{in(-1, 1, 2, 3, 4), in(-1, 1, 4, 2)}},
+			{"einsumsum", two(func(x, y *T) *T { return millrace.Einsum("ab,cb->a", x, y) }), over{in(-1, 1, 2, 3), in(-1, 1, 4, 3)}},
+			{"outer", two(func(x, y *T) *T { return millrace.Einsum("a,b->ba", x, y) }), over{in(-1, 1, 3), in(-1, 1, 4)}},
+			{"diagonal", one(func(x *T) *T { return millrace.Einsum("aa->a", x).Square() }), over{in(-1, 1, 3, 3)}},
+			{"einsumone", one(func(x *T) *T { return millrace.Einsum("abc->cb", x).Square() }), over{in(-1, 1, 2, 3, 4)}},
+			{"einsumtrace", two(func(x, y *T) *T { return millrace.Einsum("aab,bc->c", x, y) }), over{in(-1, 1, 3, 3, 2), in(-1, 1, 2, 4)}},
+			{"einsummany", func(in []*T) *T { return millrace.Einsum("ij,jk,ik,k->i", in[0], in[1], in[2], in[3]).Square() }, over{in(-1, 1, 2, 3), in(-1, 1, 3, 4), in(-1, 1, 2, 4), in(-1, 1, 4)}},
+		},
+		Peers: []Peer{{Name: "einsum", Call: func(_ millrace.Place, c *Case, x []*T) []*T { return list(millrace.Einsum(c.Spec, x...)) }}},
+		Bad: []Bad{
+			{"einsum", shape, func(o *Given) (*T, string) { return millrace.Einsum("ij"), here() }},
+			{"einsum", shape, func(o *Given) (*T, string) { return millrace.Einsum("ij,jk->ik", o.f), here() }},
+			{"einsum", shape, func(o *Given) (*T, string) { return millrace.Einsum("ij,jk->ik", o.f, o.f), here() }},
+			{"einsum", shape, func(o *Given) (*T, string) { return millrace.Einsum("ijk->", o.f), here() }},
+			{"einsum", shape, func(o *Given) (*T, string) { return millrace.Einsum("ij->k", o.f), here() }},
+			{"einsum", shape, func(o *Given) (*T, string) { return millrace.Einsum("ij->ii", o.f), here() }},
+			{"einsum", shape, func(o *Given) (*T, string) { return millrace.Einsum("ii->i", o.f), here() }},
+			{"einsum", shape, func(o *Given) (*T, string) { return millrace.Einsum("iijj->", millrace.Ones(f32, 2, 3, 4, 4)), here() }},
+			{"einsum", shape, func(o *Given) (*T, string) { return millrace.Einsum("i1->", o.f), here() }},
+			{"einsum", shape, func(o *Given) (*T, string) { return millrace.Einsum("ij->j->", o.f), here() }},
+			{"einsum", shape, func(o *Given) (*T, string) { return millrace.Einsum("...i...->", o.f), here() }},
+			{"einsum", shape, func(o *Given) (*T, string) { return millrace.Einsum("é->", o.f), here() }},
+			{"einsum", dtype, func(o *Given) (*T, string) { return millrace.Einsum("ij,ij->ij", o.f, o.i), here() }},
+			{"einsum", dtype, func(o *Given) (*T, string) { return millrace.Einsum("ij->", o.b), here() }},
+			{"einsum", shape, func(o *Given) (*T, string) {
+				return millrace.Einsum("i,j,k,l,m,n,o,p,q->ijklmnopq", o.pair, o.pair, o.pair, o.pair, o.pair, o.pair, o.pair, o.pair, o.pair), here()
+			}},
+			{"einsum", shape, func(o *Given) (*T, string) { return millrace.Einsum("ij,jk,kl->il", o.f, o.f, o.f), here() }},
+			{"einsum", dtype, func(o *Given) (*T, string) { return millrace.Einsum("ij,ij,ij->", o.f, o.i, o.f), here() }},
+		},
+		Passes: []Pass{
+			{Call: func(o *Given, x *T) *T { return millrace.Einsum("i,i,i->", o.pair, x, o.pair) }},
+			{Call: func(o *Given, x *T) *T { return millrace.Einsum("iijj->", x) }},
+			{Call: func(o *Given, x *T) *T { return millrace.Einsum("ij,jk", o.f, x) }},
+			{Op: "einsum", Call: func(o *Given, x *T) *T { return millrace.Einsum("ii", x) }},
+		},
+	},
+	{Name: "Outer", Func: millrace.Outer, Example: func(o In) *T { return millrace.Outer(o.b, o.b) },
+		Grads:   []Grad{{"outer", two(millrace.Outer), over{in(-1, 1, 3), in(-1, 1, 4)}}},
+		Peers:   []Peer{{Name: "outer", Call: func(_ millrace.Place, _ *Case, x []*T) []*T { return list(millrace.Outer(x[0], x[1])) }}},
+		Kernels: []Kernel{{"outer", 1, func(_ millrace.Place, x, v Maker) *T { return millrace.Outer(v(), v()).Add(x()) }}},
+		Bad: []Bad{
+			{"outer", shape, func(o *Given) (*T, string) { return millrace.Outer(o.v, o.f), here() }},
+			{"outer", dtype, func(o *Given) (*T, string) { return millrace.Outer(o.v, o.v.Cast(millrace.Int32)), here() }},
+			{"outer", dtype, func(o *Given) (*T, string) { return millrace.Outer(o.square.Diag(0), o.square.Diag(0)), here() }},
+		},
+		Passes: []Pass{{Call: func(o *Given, x *T) *T { return millrace.Outer(o.v, x) }}, {Call: func(o *Given, x *T) *T { return millrace.Outer(x, o.v) }}},
+	},
+	{Name: "Tensor.Trace", Example: func(o In) *T { return o.a.Trace() },
+		Grads:   []Grad{{"trace", one(func(x *T) *T { return x.Square().Trace() }), over{in(-1, 1, 2, 3, 3)}}},
+		Peers:   []Peer{{Name: "trace", Call: func(_ millrace.Place, _ *Case, x []*T) []*T { return list(x[0].Trace()) }}},
+		Kernels: []Kernel{{"trace", 1, func(_ millrace.Place, x, _ Maker) *T { return x().Trace() }}},
+		Bad: []Bad{
+			{"trace", shape, func(o *Given) (*T, string) { return o.v.Trace(), here() }},
+			{"trace", dtype, func(o *Given) (*T, string) { return o.square.Trace(), here() }},
+		},
+		Passes: []Pass{{Call: plain((*T).Trace)}},
+	},
+}
+
+var linear = []Op{
+	{Name: "linalg.Solve", Example: func(o In) *T { return linalg.Solve(o.a, o.b) }},
+	{Name: "linalg.LeastSquares", Example: func(o In) *T { return linalg.LeastSquares(o.a, o.b) }},
+	{Name: "linalg.Inverse", Example: func(o In) *T { return linalg.Inverse(o.a) },
+		Points: []Point{{"linalg.Inverse", one(linalg.Inverse)}},
+	},
+	{Name: "linalg.PseudoInverse", Example: func(o In) *T { return linalg.PseudoInverse(o.x) },
+		Points: []Point{{"linalg.PseudoInverse", one(linalg.PseudoInverse)}},
+	},
+	{Name: "linalg.Det", Example: func(o In) *T { return linalg.Det(o.a) },
+		Points: []Point{{"linalg.Det", one(linalg.Det)}},
+	},
+	{Name: "linalg.SlogDet", Example: func(o In) (*T, *T) { return linalg.SlogDet(o.a) },
+		Points:  []Point{{"linalg.SlogDet", one(func(x *T) *T { _, l := linalg.SlogDet(x); return l })}},
+		Several: []Several{{"slogdet", func(x *T) []*T { return list(linalg.SlogDet(x)) }}},
+	},
+	{Name: "linalg.Cholesky", Example: func(o In) *T { return linalg.Cholesky(o.a) },
+		Points: []Point{{"linalg.Cholesky", one(linalg.Cholesky)}},
+	},
+	{Name: "linalg.QR", Example: func(o In) (*T, *T) { return linalg.QR(o.a) },
+		Points:  []Point{{"linalg.QR r", one(func(x *T) *T { _, r := linalg.QR(x); return r })}},
+		Several: []Several{{"qr", func(x *T) []*T { return list(linalg.QR(x.Cast(millrace.Int32))) }}},
+	},
+	{Name: "linalg.SVD", Example: func(o In) (*T, *T, *T) { return linalg.SVD(o.a) },
+		Points:  []Point{{"linalg.SVD values", one(func(x *T) *T { _, s, _ := linalg.SVD(x); return s })}},
+		Several: []Several{{"svd", func(x *T) []*T { return list(linalg.SVD(x.Cast(millrace.Int32))) }}},
+	},
+	{Name: "linalg.SingularValues", Example: func(o In) *T { return linalg.SingularValues(o.a) },
+		Points: []Point{{"linalg.SingularValues", one(linalg.SingularValues)}},
+	},
+	{Name: "linalg.Eigh", Example: func(o In) (*T, *T) { return linalg.Eigh(o.a) },
+		Points: []Point{
+			{"linalg.Eigh values", one(func(x *T) *T { w, _ := linalg.Eigh(x); return w })},
+			{"linalg.Eigh vectors", one(func(x *T) *T { _, v := linalg.Eigh(x); return v })},
+		},
+		Several: []Several{{"eigh", func(x *T) []*T { return list(linalg.Eigh(x)) }}},
+	},
+	{Name: "linalg.Eigvalsh", Example: func(o In) *T { return linalg.Eigvalsh(o.a) },
+		Points: []Point{{"linalg.Eigvalsh", one(linalg.Eigvalsh)}},
+	},
+}

@@ -1,3 +1,0 @@
-package linalg_test
-
-import _ "github.com/millrace-go/millrace/internal/nocache"

@@ -1,3 +1,0 @@
-package optim
-
-import _ "github.com/millrace-go/millrace/internal/nocache"

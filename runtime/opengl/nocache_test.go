@@ -1,3 +1,0 @@
-package opengl
-
-import _ "github.com/millrace-go/millrace/internal/nocache"

@@ -1,0 +1,232 @@
+//go:build (linux || darwin || windows) && (amd64 || arm64)
+
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
+	"github.com/millrace-go/millrace/runtime/vulkan/internal/vk"
+)
+
+// Device is an open adapter with its queue.
+type Device struct {
+	*vk.Device
+	adapter  *adapter
+	queue    uintptr
+	pool     uint64 // of commands
+	timeline uint64 // the semaphore
+
+	mu        sync.Mutex // guards the queue, the command pool and all below
+	last      uint64     // the number of the last submission
+	done      uint64     // the semaphore's value when it was last seen
+	idle      uint64     // last, when the queue was last seen empty
+	recorded  []recorded // command buffers, in the order of their submissions
+	kept      int        // dispatches of recordings
+	graves    []grave    // in the order of their values
+	slabs     []*slab
+	staging   [2][]*staging // pooled, by direction
+	pipelines map[*Pipeline]struct{}
+	epoch     uint64 // the number of the current barrier: see hazard
+	lost      error  // set once, then returned by every call
+	closed    bool
+	using     int        // calls that use the device without the lock
+	changed   *sync.Cond // of using and lost
+	scratch   scratch
+}
+
+// recorded is a command buffer, which may be recorded again when a submission is done.
+type recorded struct {
+	handle uintptr
+	value  uint64
+}
+
+// grave is an object that is freed when the timeline has a value.
+type grave struct {
+	value uint64
+	free  func()
+}
+
+// Open opens the best adapter whose name or driver contains match (ignoring case; "" matches all).
+func Open(match string) (*Device, error) {
+	in, list, err := adapters()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, a := range list {
+		if strings.Contains(strings.ToLower(a.info.Name+" "+a.info.Driver), strings.ToLower(match)) {
+			return start(in, a)
+		}
+		names = append(names, a.info.Name)
+	}
+	return nil, fmt.Errorf("%w named %q: there are %s", ErrNoAdapter, match, strings.Join(names, ", "))
+}
+
+// start makes a device with the features that shaders use.
+func start(in *vk.Instance, a *adapter) (*Device, error) {
+	priority := float32(1)
+	queue := vk.DeviceQueueCreateInfo{SType: vk.StructureTypeDeviceQueueCreateInfo, QueueFamilyIndex: a.family, QueueCount: 1, PQueuePriorities: unsafe.Pointer(&priority)}
+	f12 := vk.PhysicalDeviceVulkan12Features{SType: vk.StructureTypePhysicalDeviceVulkan12Features, TimelineSemaphore: 1}
+	f := vk.PhysicalDeviceFeatures2{SType: vk.StructureTypePhysicalDeviceFeatures2, PNext: unsafe.Pointer(&f12)}
+	f.Features.RobustBufferAccess = a.features.RobustBufferAccess
+	extension := vk.Text(pushDescriptor)
+	info := vk.DeviceCreateInfo{
+		SType: vk.StructureTypeDeviceCreateInfo, PNext: unsafe.Pointer(&f), QueueCreateInfoCount: 1, PQueueCreateInfos: unsafe.Pointer(&queue),
+		EnabledExtensionCount: 1, PpEnabledExtensionNames: unsafe.Pointer(&extension),
+	}
+	var handle uintptr
+	if err := vk.Call(in.CreateDevice, a.handle, uintptr(unsafe.Pointer(&info)), 0, uintptr(unsafe.Pointer(&handle))).Err(); err != nil {
+		return nil, fmt.Errorf("%w: %s: vkCreateDevice: %w", ErrNoAdapter, a.info.Name, err)
+	}
+	calls, err := in.NewDevice(handle)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrNoAdapter, a.info.Name, err)
+	}
+	d := &Device{Device: calls, adapter: a, pipelines: map[*Pipeline]struct{}{}}
+	d.changed = sync.NewCond(&d.mu)
+	d.scratch.init(d)
+	vk.Call(d.GetDeviceQueue, handle, uintptr(a.family), 0, uintptr(unsafe.Pointer(&d.queue)))
+	pool := vk.CommandPoolCreateInfo{SType: vk.StructureTypeCommandPoolCreateInfo, Flags: vk.CommandPoolCreateResetCommandBufferBit, QueueFamilyIndex: a.family}
+	kind := vk.SemaphoreTypeCreateInfo{SType: vk.StructureTypeSemaphoreTypeCreateInfo, SemaphoreType: vk.SemaphoreTypeTimeline}
+	semaphore := vk.SemaphoreCreateInfo{SType: vk.StructureTypeSemaphoreCreateInfo, PNext: unsafe.Pointer(&kind)}
+	err = errors.Join(
+		vk.Call(d.CreateCommandPool, handle, uintptr(unsafe.Pointer(&pool)), 0, uintptr(unsafe.Pointer(&d.pool))).Err(),
+		vk.Call(d.CreateSemaphore, handle, uintptr(unsafe.Pointer(&semaphore)), 0, uintptr(unsafe.Pointer(&d.timeline))).Err())
+	if err != nil {
+		d.destroy()
+		return nil, fmt.Errorf("%w: %s: %w", ErrNoAdapter, a.info.Name, err)
+	}
+	return d, nil
+}
+
+// Info describes the device's adapter.
+func (d *Device) Info() gpurun.Info { return d.adapter.info }
+
+// usable returns the reason why the device cannot be called. The caller holds the lock.
+func (d *Device) usable() error {
+	if d.closed {
+		return gpurun.ErrClosed
+	}
+	return d.lost
+}
+
+// Usable returns the error that every call would return, or nil.
+func (d *Device) Usable() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.usable()
+}
+
+// check converts the result of a call to an error, and records a lost device. The caller holds the
+// lock.
+func (d *Device) check(call string, r vk.Result) error {
+	switch {
+	case r >= 0:
+		return nil
+	case r == vk.ErrorDeviceLost:
+		d.lose(errors.New(call))
+		return d.lost
+	case r == vk.ErrorOutOfHostMemory || r == vk.ErrorOutOfDeviceMemory:
+		return fmt.Errorf("%w: %s: %w", gpurun.ErrMemory, call, r)
+	}
+	return fmt.Errorf("gpu: %s: %w", call, r)
+}
+
+func (d *Device) lose(why error) {
+	if d.lost == nil {
+		d.lost = fmt.Errorf("%w: %w", gpurun.ErrLost, why)
+		d.changed.Broadcast()
+	}
+}
+
+// Lose makes the device behave as if its adapter had vanished.
+func (d *Device) Lose(why error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lose(why)
+}
+
+// begin and end frame a call that uses the device or its memory without the lock. Close waits until
+// there is none.
+func (d *Device) begin() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return err
+	}
+	d.using++
+	return nil
+}
+
+func (d *Device) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.using--
+	d.changed.Broadcast()
+}
+
+// bury frees an object when all that is submitted is done.
+func (d *Device) bury(free func()) { d.graves = append(d.graves, grave{d.last, free}) }
+
+// reap frees what submitted work is done with.
+func (d *Device) reap() {
+	if len(d.graves) == 0 {
+		return
+	}
+	done, n := d.finished(), 0
+	for n < len(d.graves) && d.graves[n].value <= done {
+		d.graves[n].free()
+		d.graves[n] = grave{}
+		n++
+	}
+	d.graves = append(d.graves[:0], d.graves[n:]...)
+}
+
+// Close waits for submitted work and for running calls, and releases everything made on the device;
+// later calls return gpurun.ErrClosed. A lost device is left to the process: its driver cannot be
+// trusted with that.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return gpurun.ErrClosed
+	}
+	d.closed = true // nothing new is submitted from here on
+	last, lost := d.last, d.lost
+	d.mu.Unlock()
+	if lost != nil || d.waitFor(last) != nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for d.using > 0 && d.lost == nil {
+		d.changed.Wait()
+	}
+	if d.lost != nil || vk.Call(d.DeviceWaitIdle, d.Handle) != vk.Success {
+		return nil
+	}
+	d.destroy()
+	return nil
+}
+
+// destroy frees the native device and everything made on it.
+func (d *Device) destroy() {
+	for _, g := range d.graves {
+		g.free()
+	}
+	for p := range d.pipelines {
+		p.destroy()
+	}
+	for _, s := range d.slabs {
+		s.destroy()
+	}
+	d.graves, d.pipelines, d.slabs, d.staging = nil, nil, nil, [2][]*staging{}
+	vk.Call(d.DestroySemaphore, d.Handle, uintptr(d.timeline), 0)
+	vk.Call(d.DestroyCommandPool, d.Handle, uintptr(d.pool), 0)
+	vk.Call(d.DestroyDevice, d.Handle, 0)
+}

@@ -1,0 +1,241 @@
+//go:build (linux || darwin || windows) && (amd64 || arm64)
+
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
+	"github.com/millrace-go/millrace/runtime/vulkan/internal/vk"
+)
+
+// maxPart bounds the dispatches of a command buffer: Mesa maps memory for the descriptors of each,
+// and a process has at most 65,530 mappings.
+const maxPart = 1024
+
+// maxUpdate is the most that vkCmdUpdateBuffer writes.
+const maxUpdate = 64 << 10
+
+// scratch has the structures that submissions pass to Vulkan. They are kept, so that a submission
+// allocates nothing.
+type scratch struct {
+	command  [1]uintptr
+	value    uint64
+	begin    vk.CommandBufferBeginInfo
+	submit   vk.SubmitInfo
+	timeline vk.TimelineSemaphoreSubmitInfo
+	counter  uint64
+	barrier  vk.MemoryBarrier
+	region   vk.BufferCopy
+	infos    [maxBindings]vk.DescriptorBufferInfo
+	writes   [maxBindings]vk.WriteDescriptorSet
+}
+
+func (s *scratch) init(d *Device) {
+	s.begin = vk.CommandBufferBeginInfo{SType: vk.StructureTypeCommandBufferBeginInfo}
+	s.barrier = vk.MemoryBarrier{SType: vk.StructureTypeMemoryBarrier}
+	s.timeline = vk.TimelineSemaphoreSubmitInfo{
+		SType: vk.StructureTypeTimelineSemaphoreSubmitInfo, SignalSemaphoreValueCount: 1, PSignalSemaphoreValues: unsafe.Pointer(&s.value),
+	}
+	s.submit = vk.SubmitInfo{
+		SType: vk.StructureTypeSubmitInfo, PNext: unsafe.Pointer(&s.timeline),
+		SignalSemaphoreCount: 1, PSignalSemaphores: unsafe.Pointer(&d.timeline),
+	}
+	for i := range s.writes {
+		s.writes[i] = vk.WriteDescriptorSet{
+			SType: vk.StructureTypeWriteDescriptorSet, DstBinding: uint32(i), DescriptorCount: 1, PBufferInfo: unsafe.Pointer(&s.infos[i]),
+		}
+	}
+}
+
+// Submit runs dispatches in order; each sees the writes of the earlier ones. First it writes words,
+// if any, to the start of params. It returns when the work is queued.
+func (d *Device) Submit(list []gpurun.Dispatch, params gpurun.Buffer, words []byte) error {
+	if len(list) == 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return err
+	}
+	if err := d.validAll(list); err != nil {
+		return err
+	}
+	if len(words) > 0 {
+		if err := own(params).ready(d, 0, int64(len(words))); err != nil {
+			return err
+		}
+	}
+	for len(list) > 0 {
+		part := list[:min(len(list), maxPart)]
+		err := d.submit(func(cmd uintptr) {
+			d.update(cmd, own(params), words)
+			d.dispatchAll(cmd, part)
+		})
+		if err != nil {
+			return err
+		}
+		for i := range part {
+			for _, r := range part[i].Bind {
+				own(r.Buf).last = d.last
+			}
+		}
+		if len(words) > 0 {
+			own(params).last = d.last
+		}
+		list, words = list[len(part):], nil
+	}
+	return nil
+}
+
+func (d *Device) validAll(list []gpurun.Dispatch) error {
+	for i := range list {
+		if err := d.valid(&list[i]); err != nil {
+			return fmt.Errorf("dispatch %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (d *Device) valid(x *gpurun.Dispatch) error {
+	p, ok := x.Pipe.(*Pipeline)
+	if !ok || p.dev != d {
+		return errors.New("gpu: pipeline of another device")
+	}
+	if _, ok := d.pipelines[p]; !ok {
+		return errors.New("gpu: pipeline was released")
+	}
+	if err := x.Check(p.bindings, &d.adapter.info.Limits); err != nil {
+		return err
+	}
+	for i, r := range x.Bind {
+		b := own(r.Buf)
+		if err := b.ready(d, r.Off, r.Size); err != nil {
+			return fmt.Errorf("binding %d: %w", i, err)
+		}
+		if (b.use == gpurun.Uniform) != (p.bindings[i] == gpurun.Params) {
+			return fmt.Errorf("binding %d: gpu: the buffer has another use", i)
+		}
+	}
+	return nil
+}
+
+// command returns a command buffer that no submission uses.
+func (d *Device) command() (uintptr, error) {
+	if len(d.recorded) > 0 && d.recorded[0].value <= d.finished() {
+		c := d.recorded[0].handle
+		d.recorded = append(d.recorded[:0], d.recorded[1:]...)
+		return c, nil
+	}
+	info := vk.CommandBufferAllocateInfo{SType: vk.StructureTypeCommandBufferAllocateInfo, CommandPool: d.pool, CommandBufferCount: 1}
+	var c uintptr
+	r := vk.Call(d.AllocateCommandBuffers, d.Handle, uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&c)))
+	return c, d.check("vkAllocateCommandBuffers", r)
+}
+
+// submit records commands and submits them. The caller holds the lock.
+func (d *Device) submit(record func(cmd uintptr)) error {
+	d.reap()
+	if d.lost != nil {
+		return d.lost
+	}
+	cmd, err := d.command()
+	if err != nil {
+		return err
+	}
+	if err := d.write(cmd, vk.CommandBufferUsageOneTimeSubmitBit, record); err != nil {
+		return err
+	}
+	d.scratch.command[0] = cmd
+	if err := d.enqueue(d.scratch.command[:]); err != nil {
+		return err
+	}
+	d.recorded = append(d.recorded, recorded{cmd, d.last})
+	return nil
+}
+
+// write fills a command buffer with commands that come after earlier submissions and that the host
+// sees the results of.
+func (d *Device) write(cmd uintptr, usage uint32, record func(cmd uintptr)) error {
+	s := &d.scratch
+	s.begin.Flags = usage
+	if err := d.check("vkBeginCommandBuffer", vk.Call(d.BeginCommandBuffer, cmd, uintptr(unsafe.Pointer(&s.begin)))); err != nil {
+		return err
+	}
+	const all = vk.AccessMemoryReadBit | vk.AccessMemoryWriteBit
+	d.barrier(cmd, vk.PipelineStageAllCommandsBit, vk.AccessMemoryWriteBit, vk.PipelineStageAllCommandsBit, all)
+	d.epoch++
+	record(cmd)
+	d.barrier(cmd, vk.PipelineStageAllCommandsBit, vk.AccessMemoryWriteBit, vk.PipelineStageHostBit, vk.AccessHostReadBit)
+	return d.check("vkEndCommandBuffer", vk.Call(d.EndCommandBuffer, cmd))
+}
+
+// enqueue makes command buffers the next submission. The slice is not part of the caller's stack.
+func (d *Device) enqueue(cmds []uintptr) error {
+	s := &d.scratch
+	s.value = d.last + 1
+	s.submit.CommandBufferCount, s.submit.PCommandBuffers = uint32(len(cmds)), unsafe.Pointer(&cmds[0])
+	if err := d.check("vkQueueSubmit", vk.Call(d.QueueSubmit, d.queue, 1, uintptr(unsafe.Pointer(&s.submit)), 0)); err != nil {
+		return err
+	}
+	d.last++
+	return nil
+}
+
+func (d *Device) barrier(cmd uintptr, from, wrote, to, reads uint32) {
+	s := &d.scratch
+	s.barrier.SrcAccessMask, s.barrier.DstAccessMask = wrote, reads
+	vk.Call(d.CmdPipelineBarrier, cmd, uintptr(from), uintptr(to), 0, 1, uintptr(unsafe.Pointer(&s.barrier)), 0, 0, 0, 0)
+}
+
+// update writes run-time words.
+func (d *Device) update(cmd uintptr, b *Buffer, words []byte) {
+	if len(words) == 0 {
+		return
+	}
+	for at := 0; at < len(words); at += maxUpdate {
+		part := words[at:min(at+maxUpdate, len(words))]
+		vk.Call(d.CmdUpdateBuffer, cmd, uintptr(b.slab.handle), uintptr(b.at+int64(at)), uintptr(len(part)), uintptr(unsafe.Pointer(&part[0])))
+	}
+	d.barrier(cmd, vk.PipelineStageTransferBit, vk.AccessTransferWriteBit, vk.PipelineStageComputeShaderBit, vk.AccessUniformReadBit|vk.AccessShaderReadBit)
+}
+
+// dispatchAll records dispatches.
+func (d *Device) dispatchAll(cmd uintptr, list []gpurun.Dispatch) {
+	for i := range list {
+		d.dispatch(cmd, &list[i], i > 0 && list[i-1].Pipe == list[i].Pipe)
+	}
+}
+
+// dispatch records a dispatch; bound says that its pipeline is that of the one before.
+func (d *Device) dispatch(cmd uintptr, x *gpurun.Dispatch, bound bool) {
+	s, p := &d.scratch, x.Pipe.(*Pipeline)
+	if d.hazard(x, p) {
+		const both = vk.AccessShaderReadBit | vk.AccessShaderWriteBit
+		d.barrier(cmd, vk.PipelineStageComputeShaderBit, vk.AccessShaderWriteBit, vk.PipelineStageComputeShaderBit, both)
+		d.epoch++
+	}
+	for i, r := range x.Bind {
+		b := own(r.Buf)
+		b.uses(d.epoch, r, p.bindings[i])
+		s.infos[i] = vk.DescriptorBufferInfo{Buffer: b.slab.handle, Offset: uint64(b.at + r.Off), Range: uint64(r.Size)}
+		s.writes[i].DescriptorType = descriptorType(p.bindings[i])
+	}
+	if !bound {
+		vk.Call(d.CmdBindPipeline, cmd, vk.PipelineBindPointCompute, uintptr(p.handle))
+	}
+	if len(x.Bind) > 0 {
+		vk.Call(d.CmdPushDescriptorSetKHR, cmd, vk.PipelineBindPointCompute, uintptr(p.layout), 0, uintptr(len(x.Bind)), uintptr(unsafe.Pointer(&s.writes[0])))
+	}
+	vk.Call(d.CmdDispatch, cmd, uintptr(x.Groups[0]), uintptr(x.Groups[1]), uintptr(x.Groups[2]))
+}
+
+// Backlog is the number of submissions since the queue was last seen empty.
+func (d *Device) Backlog() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return int(d.last - d.idle)
+}

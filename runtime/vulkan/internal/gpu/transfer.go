@@ -1,0 +1,225 @@
+//go:build (linux || darwin || windows) && (amd64 || arm64)
+
+package gpu
+
+import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
+	"github.com/millrace-go/millrace/runtime/vulkan/internal/vk"
+)
+
+// chunk is the size of a staging buffer. maxStaging bounds the pool of each direction.
+const (
+	chunk      = 8 << 20
+	maxStaging = 3
+)
+
+// Directions, and the kinds of memory for them.
+const (
+	toDevice = iota
+	toHost
+)
+
+var stagingKinds = [2]int{toDevice: upload, toHost: download}
+
+// staging is memory of the host that the device copies from or to, and the last submission that
+// does.
+type staging struct {
+	*Buffer
+	value uint64
+}
+
+func (d *Device) takeStaging(way int) (*staging, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return nil, err
+	}
+	if pool := d.staging[way]; len(pool) > 0 {
+		s := pool[0] // the oldest: its copy is most likely done
+		d.staging[way] = append(pool[:0], pool[1:]...)
+		return s, nil
+	}
+	b, err := d.newBuffer(chunk, gpurun.Private, stagingKinds[way])
+	if err != nil {
+		return nil, err
+	}
+	return &staging{Buffer: b}, nil
+}
+
+func (d *Device) keepStaging(way int, s *staging) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.staging[way]) >= maxStaging {
+		d.release(s.Buffer)
+		return
+	}
+	d.staging[way] = append(d.staging[way], s)
+}
+
+// direct returns the host's view of a buffer's bytes, after the submitted work that uses the buffer
+// is done, and a function that ends the access. It returns nil if the host does not see them. It
+// must be called between begin and end.
+func (d *Device) direct(b *Buffer, off, n int64) (mem []byte, end func(), err error) {
+	d.mu.Lock()
+	err = b.ready(d, off, n)
+	if err == nil {
+		mem = b.host(off, n)
+	}
+	if mem == nil {
+		d.mu.Unlock()
+		return nil, nil, err
+	}
+	b.pin()
+	last := b.last
+	d.mu.Unlock()
+	end = func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		b.unpin()
+	}
+	if err = d.waitFor(last); err == nil {
+		err = d.Usable()
+	}
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	return mem, end, nil
+}
+
+// Write fills n bytes of buf at off. It calls fill for parts in ascending order, with the position of
+// each.
+func (d *Device) Write(buf gpurun.Buffer, off, n int64, fill func(dst []byte, at int64)) error {
+	if err := d.begin(); err != nil {
+		return err
+	}
+	defer d.end()
+	b := own(buf)
+	if n == 0 {
+		return nil
+	}
+	mem, end, err := d.direct(b, off, n)
+	if err != nil {
+		return err
+	}
+	if mem != nil {
+		defer end()
+		for at := int64(0); at < n; at += chunk {
+			fill(mem[at:min(at+chunk, n)], at)
+		}
+		return nil
+	}
+	for at := int64(0); at < n; at += chunk {
+		if err := d.writePart(b, off+at, min(chunk, n-at), func(dst []byte) { fill(dst, at) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writePart writes up to chunk bytes through a staging buffer.
+func (d *Device) writePart(b *Buffer, off, n int64, fill func(dst []byte)) error {
+	s, err := d.takeStaging(toDevice)
+	if err != nil {
+		return err
+	}
+	defer d.keepStaging(toDevice, s)
+	if err := d.waitFor(s.value); err != nil {
+		return err
+	}
+	fill(s.host(0, n))
+	s.value, err = d.copy(s.Buffer, 0, b, off, n)
+	return err
+}
+
+// Read passes n bytes of buf at off to drain, in parts and ascending order. It waits for the work
+// submitted before that uses buf.
+func (d *Device) Read(buf gpurun.Buffer, off, n int64, drain func(src []byte, at int64)) error {
+	if err := d.begin(); err != nil {
+		return err
+	}
+	defer d.end()
+	b := own(buf)
+	if n == 0 {
+		return nil
+	}
+	mem, end, err := d.direct(b, off, n)
+	if err != nil {
+		return err
+	}
+	if mem != nil {
+		defer end()
+		for at := int64(0); at < n; at += chunk {
+			drain(mem[at:min(at+chunk, n)], at)
+		}
+		return nil
+	}
+	type part struct {
+		s        *staging
+		at, size int64
+	}
+	var ahead []part // copies in progress; with two, one copies while the other drains
+	defer func() {
+		for _, p := range ahead { // after an error
+			d.keepStaging(toHost, p.s)
+		}
+	}()
+	finish := func() error {
+		p := ahead[0]
+		if err := d.waitFor(p.s.value); err != nil {
+			return err
+		}
+		drain(p.s.host(0, p.size), p.at)
+		d.keepStaging(toHost, p.s)
+		ahead = ahead[1:]
+		return nil
+	}
+	for at := int64(0); at < n; at += chunk {
+		size := min(chunk, n-at)
+		s, err := d.takeStaging(toHost)
+		if err != nil {
+			return err
+		}
+		ahead = append(ahead, part{s, at, size})
+		if s.value, err = d.copy(b, off+at, s.Buffer, 0, size); err != nil {
+			return err
+		}
+		if len(ahead) == 2 {
+			if err := finish(); err != nil {
+				return err
+			}
+		}
+	}
+	for len(ahead) > 0 {
+		if err := finish(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copy submits a copy and returns the number of its submission.
+func (d *Device) copy(src *Buffer, srcOff int64, dst *Buffer, dstOff, n int64) (value uint64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return 0, err
+	}
+	if err := src.ready(d, srcOff, n); err != nil {
+		return 0, err
+	}
+	if err := dst.ready(d, dstOff, n); err != nil {
+		return 0, err
+	}
+	err = d.submit(func(cmd uintptr) {
+		s := &d.scratch
+		s.region = vk.BufferCopy{SrcOffset: uint64(src.at + srcOff), DstOffset: uint64(dst.at + dstOff), Size: uint64(n)}
+		vk.Call(d.CmdCopyBuffer, cmd, uintptr(src.slab.handle), uintptr(dst.slab.handle), 1, uintptr(unsafe.Pointer(&s.region)))
+	})
+	if err == nil {
+		src.last, dst.last = d.last, d.last
+	}
+	return d.last, err
+}

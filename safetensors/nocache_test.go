@@ -1,3 +1,0 @@
-package safetensors_test
-
-import _ "github.com/millrace-go/millrace/internal/nocache"

@@ -33,7 +33,8 @@ func (l *looking) Share(who int, _, _ int64) {
 }
 
 // TestPoolKeepsOff checks that a thread that slept does its first share on another processor than
-// the owner of the job, and the later ones wherever the owner may run.
+// the owner of the job, and the later ones wherever the owner may run. In the first round the thread
+// may or may not sleep before the job opens, so its first share is not checked.
 func TestPoolKeepsOff(t *testing.T) {
 	if goruntime.NumCPU() < 2 || here() == 0 {
 		t.Skip("there is nowhere else to be, or no saying where")
@@ -48,8 +49,7 @@ func TestPoolKeepsOff(t *testing.T) {
 		l := &looking{}
 		p.Split(2, 8, 1, l)
 		for i, at := range l.seen {
-			off := round > 0 && i == 0
-			if (at != home) != off {
+			if first := i == 0; (at != home) != first && !(first && round == 0) {
 				t.Errorf("round %d, share %d: the thread may run on %x, its owner on %x", round, i, at[0], home[0])
 			}
 		}

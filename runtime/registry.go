@@ -22,6 +22,18 @@ type Driver interface {
 // may crash a process; with Isolate they crash a separate one.
 type Isolator interface{ Isolates() }
 
+// Detailer is a Driver that describes the adapters of this machine at length, best first.
+type Detailer interface{ Details() ([]Adapter, error) }
+
+// Adapter is a device that a driver could open, for people.
+type Adapter struct {
+	Name       string
+	Properties []Property
+}
+
+// Property is a fact about an adapter, as text.
+type Property struct{ Name, Value string }
+
 var registry struct {
 	sync.Mutex
 	drivers map[string]Driver

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	goio "io"
 	"os"
 	"os/exec"
 	"runtime/debug"
@@ -12,13 +13,23 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/runtime"
 )
 
+// setupDevices sets up fusebench devices.
 func setupDevices() ([]cli.Flag, action) {
-	return nil, func(io streams, args []string) error {
+	var verbose bool
+	flags := []cli.Flag{&cli.BoolFlag{Name: "v", Destination: &verbose, Usage: "also show how the devices compute with float32, and what drivers say of their adapters"}}
+	return flags, func(io streams, args []string) error {
 		if len(args) > 0 {
 			return usageError("unexpected %q", args[0])
 		}
+		var open []*millrace.Device
+		defer func() {
+			for _, d := range open {
+				d.Close()
+			}
+		}()
 		tw := tabwriter.NewWriter(io.out, 0, 0, 2, ' ', 0)
 		for _, name := range millrace.Drivers() {
 			state, what := "present", ""
@@ -27,7 +38,7 @@ func setupDevices() ([]cli.Flag, action) {
 				state, what = "missing", err.Error()
 			} else {
 				what = d.Description()
-				d.Close()
+				open = append(open, d)
 			}
 			fmt.Fprintf(tw, "%s\t%s\t%s\n", name, state, strings.ReplaceAll(what, "\n", "; "))
 		}
@@ -37,8 +48,44 @@ func setupDevices() ([]cli.Flag, action) {
 		fmt.Fprintf(tw, "C compiler\t%s\t%s\n", state, what)
 		state, what = cgo()
 		fmt.Fprintf(tw, "cgo\t%s\t%s\n", state, what)
-		return tw.Flush()
+		if err := tw.Flush(); err != nil || !verbose {
+			return err
+		}
+		fmt.Fprintln(io.out)
+		if err := writeFloats(io.out, open); err != nil {
+			return err
+		}
+		return writeAdapters(io.out)
 	}
+}
+
+// writeAdapters writes what drivers say of their adapters.
+func writeAdapters(out goio.Writer) error {
+	for _, name := range millrace.Drivers() {
+		driver, err := runtime.Lookup(name)
+		if err != nil {
+			return err
+		}
+		x, ok := driver.(runtime.Detailer)
+		if !ok {
+			continue
+		}
+		adapters, err := x.Details()
+		if err != nil {
+			continue // the table of devices has the reason
+		}
+		for _, a := range adapters {
+			fmt.Fprintf(out, "\n%s: %s\n", name, a.Name)
+			tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+			for _, p := range a.Properties {
+				fmt.Fprintf(tw, "  %s\t%s\n", p.Name, p.Value)
+			}
+			if err := tw.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // native says what machine code the process itself can make.

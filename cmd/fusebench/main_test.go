@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
@@ -128,6 +131,50 @@ func TestDevices(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("no word about %s in\n%s", want, out)
 		}
+	}
+}
+
+// TestDevicesAtLength: the CPU, which computes as IEEE 754 says, agrees with what the table of floats
+// wants, and its functions are as exact as docs/numerics.md has them.
+func TestDevicesAtLength(t *testing.T) {
+	code, out, errs := fusebench("devices", "-v")
+	if code != 0 || errs != "" {
+		t.Fatalf("exit %d, %q", code, errs)
+	}
+	for i := range floatCases {
+		if !strings.Contains(out, "\n"+floatCases[i].name+" ") {
+			t.Errorf("no %q in\n%s", floatCases[i].name, out)
+		}
+	}
+	d, err := millrace.Open("cpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for i := range floatCases {
+		c := &floatCases[i]
+		got, err := c.on(d)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if c.exact == nil {
+			if got != c.wanted() {
+				t.Errorf("%s is %s, want %s", c.name, got, c.wanted())
+			}
+			continue
+		}
+		if e, err := strconv.ParseFloat(got, 64); err != nil || e < 0.4 || e > 4 {
+			t.Errorf("the largest error of %s is %s units in the last place", c.name, got)
+		}
+	}
+	// An error of NaN is not taken for none.
+	c := floatCase{operands: [][]float32{{1}}, exact: of1(math.Sqrt)}
+	if e := c.largestError([]float32{float32(math.NaN())}); e == e {
+		t.Errorf("the error of NaN is %v", e)
+	}
+	if e := c.largestError([]float32{1 + 0x1p-22}); e != 2 {
+		t.Errorf("an error of two units is %v", e)
 	}
 }
 

@@ -22,7 +22,7 @@ type Row struct {
 	Suite   string `json:"suite"`
 	Device  string `json:"device"`
 	Variant string `json:"variant"`
-	Mode    string `json:"mode"` // fused, unfused, tuned, or go: plain Go loops; for tiny the way it is run
+	Mode    string `json:"mode"` // fused, unfused, tuned, or go: plain Go loops; of PyTorch eager or compiled; for tiny the way it is run
 	Tier    string `json:"tier"` // 0, 1, or gpu
 	Shape   []int  `json:"shape"`
 	DType   string `json:"dtype"`

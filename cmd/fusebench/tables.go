@@ -269,8 +269,11 @@ func (b *figures) table(from []source) ([]string, error) {
 	return markdownTable(l.heads(), table), nil
 }
 
+// pyTorch is the device in reports that scripts/gpu_torch.py writes.
+const pyTorch = "PyTorch"
+
 // medians returns a table with a row for each suite, variant and mode, and a column for each
-// device and build. It names the mode unless it is fused.
+// device and build. It names the mode unless it is fused. Each mode of PyTorch has a column.
 func medians(from []source) []string {
 	type key struct{ suite, variant string }
 	var keys []key
@@ -279,10 +282,13 @@ func medians(from []source) []string {
 	for _, s := range from {
 		for _, row := range s.Rows {
 			k := key{row.Suite, row.Variant}
-			if row.Mode != fused {
+			where := row.Device
+			switch {
+			case where == pyTorch: // its modes are contestants of their own
+				where += ", " + row.Mode
+			case row.Mode != fused:
 				k.variant += ", " + row.Mode
 			}
-			where := row.Device
 			if s.Machine.Build == "without cgo" {
 				where += ", without cgo"
 			}

@@ -136,6 +136,13 @@ func TestFillPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// As scripts/gpu_torch.py writes it.
+	torch := `{"machine": {"cpu": "A CPU", "cores": 2, "os": "linux", "go": "Python 3", "millrace": "none"}, "rows": [` +
+		`{"suite": "gelu", "device": "PyTorch", "variant": "custom", "mode": "eager", "shape": [4], "dtype": "float32", "runs": 1, "median_ms": 41, "min_ms": 41, "samples_ms": [41]},` +
+		`{"suite": "gelu", "device": "PyTorch", "variant": "custom", "mode": "compiled", "shape": [4], "dtype": "float32", "runs": 1, "median_ms": 12, "min_ms": 12, "copy_ms": null, "samples_ms": [12]}]}`
+	if err := os.WriteFile(filepath.Join(dir, "torch.json"), []byte(torch), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	page := filepath.Join(dir, "page.md")
 	fill := func(text string) (out, errs string) {
 		t.Helper()
@@ -164,6 +171,10 @@ func TestFillPage(t *testing.T) {
 	}
 	if code, _, errs := fusebench("tables", "-check", page); code != 0 {
 		t.Errorf("checked right after: %s", errs)
+	}
+	text, pageErrs := fill("<!-- medians: g.json torch.json; modes: fused, eager, compiled -->\n<!-- end -->\n")
+	if want := "| suite | variant | cpu | PyTorch, eager | PyTorch, compiled |\n| --- | --- | --- | --- | --- |\n| gelu | custom | 15 | 41 | 12 |\n"; !strings.Contains(text, want) {
+		t.Errorf("no %q in\n%s%s", want, text, pageErrs)
 	}
 	if err := os.WriteFile(page, []byte(strings.Replace(out, "| 15 |", "| 14 |", 1)), 0o666); err != nil {
 		t.Fatal(err)

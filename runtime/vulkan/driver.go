@@ -14,7 +14,7 @@ const name = "vulkan"
 
 func init() {
 	gpudriver.Register(gpudriver.Driver{
-		Name: name, Dialect: spirv.Dialect, Open: open, Adapters: gpu.Adapters,
+		Name: name, Dialect: spirv.Dialect, Open: open, Adapters: gpu.Adapters, Properties: gpu.Properties,
 		HowTo: "install the graphics card's driver, or Mesa's for every CPU (Debian: libvulkan1 mesa-vulkan-drivers); VK_DRIVER_FILES names a driver's json file elsewhere",
 	})
 }

@@ -20,6 +20,8 @@ type Driver struct {
 	// Open opens the best adapter whose name contains a word.
 	Open     func(adapter string) (gpurun.Device, error)
 	Adapters func() ([]gpurun.Info, error) // best first
+	// Properties, if set, is what the API knows of an adapter beyond its Info, by its place in Adapters.
+	Properties func(adapter int) []runtime.Property
 	// Brought, if set, opens a device of the program's own, or returns nil.
 	Brought func(c runtime.Config) (gpurun.Device, error)
 }
@@ -70,6 +72,40 @@ func (d opener) Probe() (string, error) {
 		names[i] = fmt.Sprintf("%s (%s)", a.Name, a.Kind)
 	}
 	return strings.Join(names, ", "), nil
+}
+
+// Details describes the adapters, best first.
+func (d opener) Details() ([]runtime.Adapter, error) {
+	list, err := d.Adapters()
+	if err != nil {
+		return nil, d.none(err)
+	}
+	adapters := make([]runtime.Adapter, len(list))
+	for i := range list {
+		adapters[i] = runtime.Adapter{Name: list[i].Name, Properties: properties(&list[i])}
+		if d.Properties != nil {
+			adapters[i].Properties = append(adapters[i].Properties, d.Properties(i)...)
+		}
+	}
+	return adapters, nil
+}
+
+// properties are what all APIs know of an adapter.
+func properties(a *gpurun.Info) []runtime.Property {
+	l := &a.Limits
+	subgroup := "none that shaders can use"
+	if l.Subgroup > 0 {
+		subgroup = fmt.Sprintf("%d invocations", l.Subgroup)
+	}
+	return []runtime.Property{
+		{Name: "kind", Value: a.Kind},
+		{Name: "driver", Value: a.Driver},
+		{Name: "vendor, model", Value: fmt.Sprintf("%#x, %#x", a.Vendor, a.Model)},
+		{Name: "largest buffer", Value: fmt.Sprintf("%d bytes, of which a shader's binding sees %d", l.Buffer, l.Binding)},
+		{Name: "workgroup", Value: fmt.Sprintf("%d invocations, %d bytes", l.GroupSize, l.WorkgroupStorage)},
+		{Name: "dispatch", Value: fmt.Sprintf("%d workgroups along each dim, %d storage buffers", l.Groups, l.StorageBuffers)},
+		{Name: "subgroup", Value: subgroup},
+	}
 }
 
 func (d opener) none(err error) error {

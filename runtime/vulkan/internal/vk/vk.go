@@ -91,7 +91,8 @@ type Instance struct {
 	GetPhysicalDeviceMemoryProperties, GetPhysicalDeviceQueueFamilyProperties          uintptr
 	EnumerateDeviceExtensionProperties, CreateDevice, GetDeviceProcAddr                uintptr
 
-	CreateDebugUtilsMessengerEXT uintptr `vk:"optional"`
+	CreateDebugUtilsMessengerEXT                    uintptr `vk:"optional"`
+	GetPhysicalDeviceCooperativeMatrixPropertiesKHR uintptr `vk:"optional"`
 }
 
 // Device has the functions of a device.
@@ -110,6 +111,8 @@ type Device struct {
 	CmdBindPipeline, CmdDispatch, CmdPipelineBarrier, CmdCopyBuffer, CmdUpdateBuffer uintptr
 	CmdPushDescriptorSetKHR, CmdFillBuffer, FreeCommandBuffers                       uintptr
 	CreateSemaphore, DestroySemaphore, WaitSemaphores, GetSemaphoreCounterValue      uintptr
+	CmdPushConstants, CreateFence, DestroyFence                                      uintptr
+	GetFenceStatus, ResetFences, WaitForFences                                       uintptr
 }
 
 // loader is the system's Vulkan loader.

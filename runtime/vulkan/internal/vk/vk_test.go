@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 // TestLayout compares the structures with those of C.
@@ -134,5 +135,13 @@ func TestNoLoader(t *testing.T) {
 	}
 	if err := fill(&none, loader.lookup, 0); err == nil || !strings.Contains(err.Error(), "vkNoSuchFunction") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestMatrixLayout compares the structure that is written by hand with that of C.
+func TestMatrixLayout(t *testing.T) {
+	var m CooperativeMatrixPropertiesKHR
+	if unsafe.Sizeof(m) != 56 || unsafe.Offsetof(m.MSize) != 16 || unsafe.Offsetof(m.AType) != 28 || unsafe.Offsetof(m.Scope) != 48 {
+		t.Errorf("%d bytes, fields at %d, %d, %d", unsafe.Sizeof(m), unsafe.Offsetof(m.MSize), unsafe.Offsetof(m.AType), unsafe.Offsetof(m.Scope))
 	}
 }

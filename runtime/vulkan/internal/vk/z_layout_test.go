@@ -44,6 +44,7 @@ var layout = []struct {
 	{PipelineShaderStageCreateInfo{}, 48, []uintptr{0, 8, 16, 20, 24, 32, 40}},
 	{ComputePipelineCreateInfo{}, 96, []uintptr{0, 8, 16, 24, 72, 80, 88}},
 	{PipelineCacheCreateInfo{}, 40, []uintptr{0, 8, 16, 24, 32}},
+	{PushConstantRange{}, 12, []uintptr{0, 4, 8}},
 	{PipelineLayoutCreateInfo{}, 48, []uintptr{0, 8, 16, 20, 24, 32, 40}},
 	{DescriptorSetLayoutBinding{}, 24, []uintptr{0, 4, 8, 12, 16}},
 	{DescriptorSetLayoutCreateInfo{}, 32, []uintptr{0, 8, 16, 20, 24}},
@@ -59,4 +60,5 @@ var layout = []struct {
 	{SemaphoreWaitInfo{}, 40, []uintptr{0, 8, 16, 20, 24, 32}},
 	{TimelineSemaphoreSubmitInfo{}, 48, []uintptr{0, 8, 16, 24, 32, 40}},
 	{SubmitInfo{}, 72, []uintptr{0, 8, 16, 24, 32, 40, 48, 56, 64}},
+	{FenceCreateInfo{}, 24, []uintptr{0, 8, 16}},
 }

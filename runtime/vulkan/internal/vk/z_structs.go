@@ -52,6 +52,7 @@ const (
 	StructureTypeSemaphoreWaitInfo                                = 1000207004
 	StructureTypeTimelineSemaphoreSubmitInfo                      = 1000207003
 	StructureTypeSubmitInfo                                       = 4
+	StructureTypeFenceCreateInfo                                  = 8
 	DebugUtilsMessageSeverityWarningBitExt                        = 256
 	DebugUtilsMessageSeverityErrorBitExt                          = 4096
 	DebugUtilsMessageTypeValidationBitExt                         = 2
@@ -634,6 +635,12 @@ type PipelineCacheCreateInfo struct {
 	PInitialData    unsafe.Pointer
 }
 
+type PushConstantRange struct {
+	StageFlags uint32
+	Offset     uint32
+	Size       uint32
+}
+
 type PipelineLayoutCreateInfo struct {
 	SType                  uint32
 	PNext                  unsafe.Pointer
@@ -755,4 +762,10 @@ type SubmitInfo struct {
 	PCommandBuffers      unsafe.Pointer
 	SignalSemaphoreCount uint32
 	PSignalSemaphores    unsafe.Pointer
+}
+
+type FenceCreateInfo struct {
+	SType uint32
+	PNext unsafe.Pointer
+	Flags uint32
 }

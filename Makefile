@@ -7,7 +7,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-all bench-gomlx bench-programs figures paired peers gomlx-core shipped subgroups test check accuracy consumer-check fuzz hammer hammer-server generate lint
+.PHONY: help gpu bench bench-all bench-gomlx bench-programs figures paired peers gomlx-core shipped subgroups test check accuracy consumer-check fuzz hammer hammer-server generate lint
 
 help:
 	@echo 'make bench            fusebench gelu on every device here; ARGS="-shape 8,64,256" and the like'
@@ -16,6 +16,7 @@ help:
 	@echo 'make paired OLD=HEAD~1 every suite by the program of another commit beside this one, in turns (twenty minutes); ARGS="gelu train" and the like'
 	@echo 'make bench-gomlx      the benchmarks of GoMLX, on Millrace and on its own Go backend; ARGS="-run Softmax" and the like'
 	@echo 'make bench-programs   programs as people run with GoMLX (LSTM, VAE, GNN, MoE, UNet, search) on its Go backend, without and with SIMD, and on Millrace'
+	@echo 'make gpu              builds in dist/gpu what is measured on a graphics card; ARGS="run OUT" measures there, in eight minutes'
 	@echo 'make peers            numpy, numexpr, torch, jax, onnxruntime and Burn beside Millrace: installs what it can; ARGS="-rounds 10" and the like'
 	@echo 'make shipped          a program with its plans in it: record, generate, build, run'
 	@echo 'make test             vet, the house rules and every test, as this machine builds them'
@@ -28,7 +29,7 @@ help:
 	@echo 'make hammer-server    the one of them that is a server program, for SERVER (10m)'
 	@echo 'make consumer-check   go get, build, tidy, vendor and install from an empty app'
 	@echo 'make gomlx-core      GoMLX'"'"'s own tests on Millrace and on its Go backend; ARGS="-run core/graph" and the like'
-	@echo 'make subgroups        OpenGL'"'"'s suites on a driver with subgroups, in a chroot that it makes: as root; ARGS="-test.run Rows" and the like'
+	@echo 'make subgroups        OpenGL'"'"'s and Vulkan'"'"'s suites on newer drivers, in a chroot that it makes: as root; ARGS="-test.run Rows" and the like'
 	@echo 'make generate         write the generated files anew'
 	@echo 'make test-long        every combination of dtypes and layouts on compiled kernels (half an hour)'
 	@echo 'make accuracy         every float32 input of every function against float64 (an hour or so)'
@@ -53,6 +54,9 @@ bench-gomlx:
 
 bench-programs:
 	@cd gomlxbackend/internal/programs && GOTOOLCHAIN=go1.27.4 GOEXPERIMENT=simd go run . $(ARGS)
+
+gpu:
+	@scripts/gpu.sh $(or $(ARGS),build)
 
 peers:
 	@scripts/peers.sh $(ARGS)

@@ -37,7 +37,7 @@ const (
 )
 
 // Storage classes.
-const classInput, classUniform, classWorkgroup, classPrivate, classFunction, classStorage = 1, 2, 4, 6, 7, 12
+const classInput, classUniform, classWorkgroup, classPrivate, classFunction, classPush, classStorage = 1, 2, 4, 6, 7, 9, 12
 
 // Decorations.
 const (

@@ -17,6 +17,7 @@ type Module struct {
 	Words    []uint32
 	Group    int // invocations of a workgroup
 	Shared   int // bytes of a workgroup's memory
+	Pushed   int // bytes of run-time words that are push constants; 0 if the words are in a buffer
 	Bindings map[int]Binding
 }
 
@@ -38,10 +39,11 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("spirv: line %d: %s", e.Line, e.What) }
 
-// Compile translates a text of the dialect. A text that is invalid returns an *Error.
-func Compile(source string, f Floats) (mod *Module, err error) {
+// Compile translates a text of the dialect. Run-time words of up to push bytes are push constants,
+// longer ones are in a uniform buffer. A text that is invalid returns an *Error.
+func Compile(source string, f Floats, push int) (mod *Module, err error) {
 	c := &compiler{
-		lexer: newLexer(source), module: newModule(), floats: f,
+		lexer: newLexer(source), module: newModule(), floats: f, push: push,
 		scopes: []scope{{}}, out: Module{Bindings: map[int]Binding{}},
 	}
 	defer func() {
@@ -67,6 +69,7 @@ type compiler struct {
 	lexer
 	*module
 	floats    Floats
+	push      int
 	out       Module
 	scopes    []scope
 	main      uint32 // the entry point
@@ -209,9 +212,15 @@ func (c *compiler) global() {
 	case "words":
 		number, length := c.count(), c.length()
 		c.bound(number, Words)
-		t := typ{unsigned, 4}
-		id := c.bind(number, classUniform, t, length, false)
-		c.define("p", &symbol{pointer: id, class: classUniform, array: true, block: true, fixed: true, value: value{typ: t}})
+		if c.find("p") != nil {
+			c.fail("the name p of run-time words is taken")
+		}
+		t, class := typ{unsigned, 4}, uint32(classUniform)
+		if bytes := length * c.size(t); bytes <= c.push {
+			class, c.out.Pushed = classPush, bytes
+		}
+		id := c.bind(number, class, t, length, false)
+		c.define("p", &symbol{pointer: id, class: class, array: true, block: true, fixed: true, value: value{typ: t}})
 	case "private":
 		name, t := c.name(), c.anyType()
 		c.define(name, &symbol{pointer: c.variable(classPrivate, c.typ(t)), class: classPrivate, value: value{typ: t}})

@@ -182,8 +182,8 @@ func (m *module) variable(class, of uint32, initial ...uint32) uint32 {
 	return id
 }
 
-// bind declares the variable of a binding: a struct of one array. The array has length elements, or
-// as many as its memory has room for if that is 0.
+// bind declares the variable of a binding, or of push constants: a struct of one array. The array has
+// length elements, or as many as its memory has room for if that is 0.
 func (m *module) bind(number int, class uint32, of typ, length int, readOnly bool) uint32 {
 	// Types with a layout are not shared with others.
 	var array uint32
@@ -200,6 +200,9 @@ func (m *module) bind(number int, class uint32, of typ, length int, readOnly boo
 		m.decorations.add(opMemberDecorate, block, 0, asNonWritable)
 	}
 	id := m.variable(class, block)
+	if class == classPush {
+		return id
+	}
 	m.decorate(id, asDescriptorSet, 0)
 	m.decorate(id, asBinding, uint32(number))
 	return id

@@ -58,7 +58,7 @@ func validate(t *testing.T, validator, path string) error {
 func TestGolden(t *testing.T) {
 	for i, text := range shadertest.Golden(t, Dialect, "testdata/shaders") {
 		for _, f := range []Floats{{}, allFloats} {
-			if _, err := Compile(text, f); text != "" && err != nil {
+			if _, err := Compile(text, f, 0); text != "" && err != nil {
 				t.Errorf("shader %d: %v\n%s", i, err, text)
 			}
 		}
@@ -73,14 +73,16 @@ func TestValid(t *testing.T) {
 		if text == "" {
 			continue
 		}
-		mod, err := Compile(text, allFloats)
-		if err != nil {
-			t.Fatalf("shader %d: %v", i, err)
+		for _, push := range []int{0, 1 << 16} {
+			mod, err := Compile(text, allFloats, push)
+			if err != nil {
+				t.Fatalf("shader %d: %v", i, err)
+			}
+			if err := validate(t, validator, file(t, dir, fmt.Sprint(i), mod.Words)); err != nil {
+				t.Errorf("shader %d, push constants of %d bytes: %v\n%s", i, push, err, text)
+			}
+			last = mod.Words
 		}
-		if err := validate(t, validator, file(t, dir, fmt.Sprint(i), mod.Words)); err != nil {
-			t.Errorf("shader %d: %v\n%s", i, err, text)
-		}
-		last = mod.Words
 	}
 	last[len(last)-1]-- // another instruction than OpFunctionEnd
 	if validate(t, validator, file(t, dir, "bad", last)) == nil {
@@ -92,11 +94,16 @@ func TestValid(t *testing.T) {
 func TestModules(t *testing.T) {
 	disassembler, validator, dir := tool(t, "spirv-dis"), tool(t, "spirv-val"), t.TempDir()
 	golden.Run(t, "testdata/modules", map[string]golden.Handler{"compile": func(t *testing.T, c *golden.Case) string {
-		f := Floats{}
-		if len(c.Args) > 0 {
-			f = allFloats
+		f, push := Floats{}, 0
+		for _, a := range c.Args {
+			switch a {
+			case "push":
+				push = 32
+			default:
+				f = allFloats
+			}
 		}
-		mod, err := Compile(c.Input, f)
+		mod, err := Compile(c.Input, f, push)
 		if err != nil {
 			return "error: " + err.Error()
 		}
@@ -108,7 +115,11 @@ func TestModules(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		return fmt.Sprintf("group %d, shared %d, bindings %v\n%s", mod.Group, mod.Shared, mod.Bindings, out)
+		pushed := ""
+		if mod.Pushed > 0 {
+			pushed = fmt.Sprintf(", %d bytes of push constants", mod.Pushed)
+		}
+		return fmt.Sprintf("group %d, shared %d, bindings %v%s\n%s", mod.Group, mod.Shared, mod.Bindings, pushed, out)
 	}})
 }
 
@@ -118,7 +129,7 @@ func TestDeep(t *testing.T) {
 		strings.Repeat("(", 1<<20), strings.Repeat("-", 1<<20), strings.Repeat("abs(", 1<<20),
 		"1.0; " + strings.Repeat("{", 1<<20), "1.0; " + strings.Repeat("if (true) {", 1<<20),
 	} {
-		_, err := Compile("main invocations 1 {\n\tlet f32 x = "+nested, Floats{})
+		_, err := Compile("main invocations 1 {\n\tlet f32 x = "+nested, Floats{}, 0)
 		var e *Error
 		if !errors.As(err, &e) || e.Line != 2 || !strings.Contains(e.What, "nested deeper") {
 			t.Errorf("%.40s: %v", nested, err)
@@ -140,7 +151,7 @@ func FuzzCompile(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		mod, err := Compile(text, allFloats)
+		mod, err := Compile(text, allFloats, 128)
 		var e *Error
 		switch {
 		case err == nil && (len(mod.Words) < 5 || mod.Group == 0):
@@ -162,7 +173,7 @@ func BenchmarkCompile(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for range b.N {
-		if _, err := Compile(text, allFloats); err != nil {
+		if _, err := Compile(text, allFloats, 128); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -40,7 +40,7 @@ type Device interface {
 
 // Recorder is a Device that can keep dispatches as one piece of work, to submit them many times.
 type Recorder interface {
-	// Record keeps a list of dispatches, whose run-time words are in their buffers already. Each
+	// Record keeps a list of dispatches with the run-time words that their buffers have now. Each
 	// submission fills the range zero with zeros first; a zero Range has no buffer. The list and its
 	// slices may be changed afterwards.
 	Record(zero Range, list []Dispatch) (Recording, error)

@@ -25,6 +25,7 @@ type adapter struct {
 	memory   vk.PhysicalDeviceMemoryProperties
 	features vk.PhysicalDeviceFeatures
 	family   uint32 // the queue family that is used
+	push     int    // most bytes of push constants
 	cache    []byte // the header of the driver's pipeline caches
 }
 
@@ -100,7 +101,7 @@ func (a *adapter) describe(in *vk.Instance) (missing string) {
 		return "has no compute queue"
 	}
 	vk.Call(in.GetPhysicalDeviceMemoryProperties, a.handle, uintptr(unsafe.Pointer(&a.memory)))
-	a.features, a.family = f.Features, uint32(family)
+	a.features, a.family, a.push = f.Features, uint32(family), int(min(p.Properties.Limits.MaxPushConstantsSize, maxPush))
 	a.floats = spirv.Floats{
 		KeepNaN:       p12.ShaderSignedZeroInfNanPreserveFloat32 != 0,
 		KeepDenormals: p12.ShaderDenormPreserveFloat32 != 0,

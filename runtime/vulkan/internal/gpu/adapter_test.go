@@ -5,6 +5,7 @@ package gpu
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -118,7 +119,7 @@ func TestDump(t *testing.T) {
 		}
 		return list
 	}
-	mod, err := spirv.Compile(double, d.adapter.floats)
+	mod, err := spirv.Compile(double, d.adapter.floats, d.adapter.push)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,5 +142,25 @@ func TestDump(t *testing.T) {
 	t.Setenv(dumpTo, filepath.Join(dir, "none"))
 	if _, err := d.NewPipeline(double, []gpurun.Binding{gpurun.ReadWrite, gpurun.Params}); err == nil || !strings.Contains(err.Error(), dumpTo) {
 		t.Errorf("a folder that does not exist: %v", err)
+	}
+}
+
+// TestProperties: an adapter says what programs that measure it need to know.
+func TestProperties(t *testing.T) {
+	open(t)
+	var names []string
+	for _, p := range Properties(0) {
+		if p.Value == "" {
+			t.Errorf("%s is empty", p.Name)
+		}
+		names = append(names, p.Name)
+	}
+	for _, want := range []string{"Vulkan", "push constants", "heap 0", "16-bit elements", "8-bit elements", "float32 keeps", "extensions", "matrix units"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("there is no %s among %q", want, names)
+		}
+	}
+	if more := Properties(1000); more != nil {
+		t.Errorf("an adapter that is not there: %v", more)
 	}
 }

@@ -16,6 +16,7 @@ import (
 // Device is an open adapter with its queue.
 type Device struct {
 	*vk.Device
+	settings
 	adapter  *adapter
 	queue    uintptr
 	pool     uint64 // of commands
@@ -23,7 +24,8 @@ type Device struct {
 
 	mu        sync.Mutex // guards the queue, the command pool and all below
 	last      uint64     // the number of the last submission
-	done      uint64     // the semaphore's value when it was last seen
+	done      uint64     // the last submission that was seen to be done
+	fences    fences     // with the setting fence
 	idle      uint64     // last, when the queue was last seen empty
 	recorded  []recorded // command buffers, in the order of their submissions
 	kept      int        // dispatches of recordings
@@ -53,6 +55,10 @@ type grave struct {
 
 // Open opens the best adapter whose name or driver contains match (ignoring case; "" matches all).
 func Open(match string) (*Device, error) {
+	set, err := readSettings()
+	if err != nil {
+		return nil, err
+	}
 	in, list, err := adapters()
 	if err != nil {
 		return nil, err
@@ -60,7 +66,7 @@ func Open(match string) (*Device, error) {
 	var names []string
 	for _, a := range list {
 		if strings.Contains(strings.ToLower(a.info.Name+" "+a.info.Driver), strings.ToLower(match)) {
-			return start(in, a)
+			return start(in, a, set)
 		}
 		names = append(names, a.info.Name)
 	}
@@ -68,12 +74,17 @@ func Open(match string) (*Device, error) {
 }
 
 // start makes a device with the features that shaders use.
-func start(in *vk.Instance, a *adapter) (*Device, error) {
+func start(in *vk.Instance, a *adapter, set settings) (*Device, error) {
 	priority := float32(1)
 	queue := vk.DeviceQueueCreateInfo{SType: vk.StructureTypeDeviceQueueCreateInfo, QueueFamilyIndex: a.family, QueueCount: 1, PQueuePriorities: unsafe.Pointer(&priority)}
 	f12 := vk.PhysicalDeviceVulkan12Features{SType: vk.StructureTypePhysicalDeviceVulkan12Features, TimelineSemaphore: 1}
 	f := vk.PhysicalDeviceFeatures2{SType: vk.StructureTypePhysicalDeviceFeatures2, PNext: unsafe.Pointer(&f12)}
-	f.Features.RobustBufferAccess = a.features.RobustBufferAccess
+	if !set.unguarded {
+		f.Features.RobustBufferAccess = a.features.RobustBufferAccess
+	}
+	if set.buffered {
+		a.push = 0
+	}
 	extension := vk.Text(pushDescriptor)
 	info := vk.DeviceCreateInfo{
 		SType: vk.StructureTypeDeviceCreateInfo, PNext: unsafe.Pointer(&f), QueueCreateInfoCount: 1, PQueueCreateInfos: unsafe.Pointer(&queue),
@@ -87,7 +98,7 @@ func start(in *vk.Instance, a *adapter) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNoAdapter, a.info.Name, err)
 	}
-	d := &Device{Device: calls, adapter: a, pipelines: map[*Pipeline]struct{}{}}
+	d := &Device{Device: calls, settings: set, adapter: a, pipelines: map[*Pipeline]struct{}{}}
 	d.changed = sync.NewCond(&d.mu)
 	d.scratch.init(d)
 	vk.Call(d.GetDeviceQueue, handle, uintptr(a.family), 0, uintptr(unsafe.Pointer(&d.queue)))
@@ -225,6 +236,7 @@ func (d *Device) destroy() {
 	for _, s := range d.slabs {
 		s.destroy()
 	}
+	d.fences.destroy(d)
 	d.graves, d.pipelines, d.slabs, d.staging = nil, nil, nil, [2][]*staging{}
 	vk.Call(d.DestroySemaphore, d.Handle, uintptr(d.timeline), 0)
 	vk.Call(d.DestroyCommandPool, d.Handle, uintptr(d.pool), 0)

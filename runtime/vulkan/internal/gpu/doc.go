@@ -14,6 +14,12 @@
 // written since the last barrier, or writes one that was used (hazard.go). A recording is submitted
 // many times, also while it runs, and begins with a barrier after all earlier work (recording.go).
 //
+// # Words
+//
+// Run-time words of at most 256 bytes are push constants, recorded with their dispatch. A buffer of
+// words keeps a copy of its contents on the host for them, and its memory is written when a shader
+// with more words is to read it (words.go).
+//
 // # Faults
 //
 // VK_ERROR_DEVICE_LOST becomes gpurun.ErrLost and a lack of memory gpurun.ErrMemory. A lost device

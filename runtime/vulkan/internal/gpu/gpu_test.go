@@ -78,28 +78,35 @@ main invocations 64 {
 
 var doubleBindings = []gpurun.Binding{gpurun.ReadWrite, gpurun.Params}
 
-// TestDevice: the device keeps the promises of a gpurun.Device.
+var target = gputest.Target{
+	Name: "vulkan",
+	Open: func(adapter string) (gpurun.Device, error) {
+		d, err := Open(adapter)
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	},
+	Double: double, Slow: slow,
+	Bad: map[string]string{
+		"syntax":         "main invocations ( {",
+		"type":           "main invocations 1 {\n\tvar f32 x = 1u;\n}\n",
+		"entry":          "func f() {\n}\n",
+		"group size":     "main invocations 65536 {\n}\n",
+		"group memory":   "shared s f32 1000000;\nmain invocations 1 {\n\ts[0u] = 1.0;\n}\n",
+		"wrong binding":  "write 7 b u32;\nmain invocations 1 {\n\tb[0u] = 1u;\n}\n",
+		"no such device": "#version 430 core\nvoid main() {}\n",
+	},
+}
+
+// TestDevice: the device keeps the promises of a gpurun.Device, with each setting.
 func TestDevice(t *testing.T) {
-	gputest.RunContract(t, gputest.Target{
-		Name: "vulkan",
-		Open: func(adapter string) (gpurun.Device, error) {
-			d, err := Open(adapter)
-			if err != nil {
-				return nil, err
-			}
-			return d, nil
-		},
-		Double: double, Slow: slow,
-		Bad: map[string]string{
-			"syntax":         "main invocations ( {",
-			"type":           "main invocations 1 {\n\tvar f32 x = 1u;\n}\n",
-			"entry":          "func f() {\n}\n",
-			"group size":     "main invocations 65536 {\n}\n",
-			"group memory":   "shared s f32 1000000;\nmain invocations 1 {\n\ts[0u] = 1.0;\n}\n",
-			"wrong binding":  "write 7 b u32;\nmain invocations 1 {\n\tb[0u] = 1u;\n}\n",
-			"no such device": "#version 430 core\nvoid main() {}\n",
-		},
-	})
+	for _, set := range []string{"", "fence", "nopush", "norobust"} {
+		t.Run(set, func(t *testing.T) {
+			t.Setenv(settingsIn, set)
+			gputest.RunContract(t, target)
+		})
+	}
 }
 
 // TestBindings: a module must not have bindings that the pipeline lacks, or has for something else.
@@ -126,7 +133,7 @@ func TestBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := int(binary.LittleEndian.Uint32(data)) * 4
-	n := len(data) - 4 - words
+	n := len(data) - 8 - words
 	if n < len(d.adapter.cache) {
 		t.Fatalf("%d bytes of the driver", n)
 	}
@@ -135,7 +142,7 @@ func TestBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := d.Binary(q)
-	if err != nil || string(again[:4+words]) != string(data[:4+words]) {
+	if err != nil || string(again[:8+words]) != string(data[:8+words]) {
 		t.Errorf("the module changed: %v", err)
 	}
 	for name, change := range map[string]func([]byte){
@@ -143,6 +150,7 @@ func TestBinary(t *testing.T) {
 		"another driver": func(b []byte) { b[len(b)-n+16]++ },
 		"too long":       func(b []byte) { binary.LittleEndian.PutUint32(b, 1<<31) },
 		"no module":      func(b []byte) { clear(b[:4]) },
+		"words":          func(b []byte) { b[4]++ },
 	} {
 		bad := append([]byte(nil), data...)
 		change(bad)
@@ -378,7 +386,7 @@ func TestCompiles(t *testing.T) {
 	if _, err := d.NewPipeline("write 0 b u32;\nmain invocations 1 {\n\tb[0u] = 1.0;\n}\n", doubleBindings[:1]); !errors.As(err, &se) || !strings.Contains(se.Log, "line 3") {
 		t.Errorf("%v", err)
 	}
-	if _, err := spirv.Compile(double, d.adapter.floats); err != nil {
+	if _, err := spirv.Compile(double, d.adapter.floats, d.adapter.push); err != nil {
 		t.Error(err)
 	}
 }

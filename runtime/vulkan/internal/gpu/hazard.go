@@ -19,7 +19,7 @@ const maxSpans = 16
 func (d *Device) hazard(x *gpurun.Dispatch, p *Pipeline) bool {
 	for i, r := range x.Bind {
 		b := own(r.Buf)
-		if b.epoch != d.epoch {
+		if p.pushes(i) || b.epoch != d.epoch {
 			continue
 		}
 		writes := p.bindings[i] == gpurun.ReadWrite

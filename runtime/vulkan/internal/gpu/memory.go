@@ -53,6 +53,9 @@ type Buffer struct {
 	last  uint64 // the last submission that uses it
 	epoch uint64 // see hazard
 	spans []span
+
+	words  []byte // of a buffer of run-time words: what it contains, as far as it was written
+	behind int    // so many of the first words' bytes are not in the memory yet
 }
 
 // Size is in bytes.

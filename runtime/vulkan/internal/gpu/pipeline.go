@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen/spirv"
@@ -21,7 +22,13 @@ type Pipeline struct {
 	set      uint64 // the layout of its bindings
 	cache    uint64 // the driver's compiled form
 	words    []uint32
+	pushed   int // bytes of run-time words that are push constants; 0 if a buffer has the words
 	bindings []gpurun.Binding
+}
+
+// pushes reports whether a binding's words are push constants.
+func (p *Pipeline) pushes(binding int) bool {
+	return p.pushed > 0 && p.bindings[binding] == gpurun.Params
 }
 
 // NewPipeline compiles a text of package spirv.
@@ -30,7 +37,7 @@ func (d *Device) NewPipeline(source string, bindings []gpurun.Binding) (gpurun.P
 		return nil, err
 	}
 	defer d.end()
-	mod, err := spirv.Compile(source, d.adapter.floats)
+	mod, err := spirv.Compile(source, d.adapter.floats, d.adapter.push)
 	if err == nil {
 		err = fits(mod, bindings, &d.adapter.info.Limits)
 	}
@@ -41,7 +48,7 @@ func (d *Device) NewPipeline(source string, bindings []gpurun.Binding) (gpurun.P
 	if err != nil {
 		return nil, fmt.Errorf("gpu: %s: %w", dumpTo, err)
 	}
-	p, r := d.newPipeline(mod.Words, bindings, nil)
+	p, r := d.newPipeline(mod.Words, mod.Pushed, bindings, nil)
 	done()
 	if r == vk.Success {
 		return p, nil
@@ -80,10 +87,10 @@ func descriptorType(b gpurun.Binding) uint32 {
 	return vk.DescriptorTypeStorageBuffer
 }
 
-// newPipeline makes a pipeline of a module, with the driver's compiled form of an earlier process if
+// newPipeline makes a pipeline of a module and its number of pushed bytes, with the driver's compiled form of an earlier process if
 // there is one. It must be called between begin and end.
-func (d *Device) newPipeline(words []uint32, bindings []gpurun.Binding, compiled []byte) (*Pipeline, vk.Result) {
-	p := &Pipeline{dev: d, words: words, bindings: append([]gpurun.Binding(nil), bindings...)}
+func (d *Device) newPipeline(words []uint32, pushed int, bindings []gpurun.Binding, compiled []byte) (*Pipeline, vk.Result) {
+	p := &Pipeline{dev: d, words: words, pushed: pushed, bindings: append([]gpurun.Binding(nil), bindings...)}
 	if r := p.create(compiled); r != vk.Success {
 		p.destroy()
 		return nil, r
@@ -98,18 +105,24 @@ func (d *Device) newPipeline(words []uint32, bindings []gpurun.Binding, compiled
 
 func (p *Pipeline) create(compiled []byte) vk.Result {
 	d := p.dev
-	list := make([]vk.DescriptorSetLayoutBinding, len(p.bindings)+1)
+	list := make([]vk.DescriptorSetLayoutBinding, 0, len(p.bindings)+1)
 	for i, b := range p.bindings {
-		list[i] = vk.DescriptorSetLayoutBinding{Binding: uint32(i), DescriptorType: descriptorType(b), DescriptorCount: 1, StageFlags: vk.ShaderStageComputeBit}
+		if !p.pushes(i) {
+			list = append(list, vk.DescriptorSetLayoutBinding{Binding: uint32(i), DescriptorType: descriptorType(b), DescriptorCount: 1, StageFlags: vk.ShaderStageComputeBit})
+		}
 	}
 	set := vk.DescriptorSetLayoutCreateInfo{
 		SType: vk.StructureTypeDescriptorSetLayoutCreateInfo, Flags: vk.DescriptorSetLayoutCreatePushDescriptorBitKhr,
-		BindingCount: uint32(len(p.bindings)), PBindings: unsafe.Pointer(&list[0]),
+		BindingCount: uint32(len(list)), PBindings: unsafe.Pointer(&list[:1][0]),
 	}
 	if r := vk.Call(d.CreateDescriptorSetLayout, d.Handle, uintptr(unsafe.Pointer(&set)), 0, uintptr(unsafe.Pointer(&p.set))); r != vk.Success {
 		return r
 	}
 	layout := vk.PipelineLayoutCreateInfo{SType: vk.StructureTypePipelineLayoutCreateInfo, SetLayoutCount: 1, PSetLayouts: unsafe.Pointer(&p.set)}
+	words := vk.PushConstantRange{StageFlags: vk.ShaderStageComputeBit, Size: uint32(p.pushed)}
+	if p.pushed > 0 {
+		layout.PushConstantRangeCount, layout.PPushConstantRanges = 1, unsafe.Pointer(&words)
+	}
 	if r := vk.Call(d.CreatePipelineLayout, d.Handle, uintptr(unsafe.Pointer(&layout)), 0, uintptr(unsafe.Pointer(&p.layout))); r != vk.Success {
 		return r
 	}
@@ -153,8 +166,8 @@ func (p *Pipeline) Release() {
 	}
 }
 
-// Binary returns the number of the module's words, the words, and the data of the driver's cache,
-// which has at least a header.
+// Binary returns the number of the module's words, the number of pushed bytes, the words, and the data
+// of the driver's cache, which has at least a header.
 func (d *Device) Binary(pipe gpurun.Pipeline) ([]byte, error) {
 	p, ok := pipe.(*Pipeline)
 	if !ok || p.dev != d {
@@ -177,6 +190,7 @@ func (d *Device) Binary(pipe gpurun.Pipeline) ([]byte, error) {
 		return nil, err
 	}
 	data := binary.LittleEndian.AppendUint32(nil, uint32(len(p.words)))
+	data = binary.LittleEndian.AppendUint32(data, uint32(p.pushed))
 	for _, w := range p.words {
 		data = binary.LittleEndian.AppendUint32(data, w)
 	}
@@ -192,11 +206,14 @@ func (d *Device) NewPipelineOf(data []byte, bindings []gpurun.Binding) (gpurun.P
 	refuse := func(why string) (gpurun.Pipeline, error) {
 		return nil, fmt.Errorf("gpu: %w: %s", gpurun.ErrBinary, why)
 	}
-	if len(data) < 8 {
+	if len(data) < 12 {
 		return refuse("it is too short")
 	}
-	n := int64(binary.LittleEndian.Uint32(data))
-	if data = data[4:]; n == 0 || n*4 > int64(len(data)) {
+	n, pushed := int64(binary.LittleEndian.Uint32(data)), binary.LittleEndian.Uint32(data[4:])
+	if pushed > maxPush || pushed%16 != 0 || pushed > 0 && !slices.Contains(bindings, gpurun.Params) {
+		return refuse("its run-time words are not the pipeline's")
+	}
+	if data = data[8:]; n == 0 || n*4 > int64(len(data)) {
 		return refuse("it has no module")
 	}
 	words := make([]uint32, n)
@@ -211,7 +228,7 @@ func (d *Device) NewPipelineOf(data []byte, bindings []gpurun.Binding) (gpurun.P
 	if err != nil {
 		return nil, fmt.Errorf("gpu: %s: %w", dumpTo, err)
 	}
-	p, r := d.newPipeline(words, bindings, compiled)
+	p, r := d.newPipeline(words, int(pushed), bindings, compiled)
 	done()
 	if r != vk.Success {
 		d.mu.Lock()

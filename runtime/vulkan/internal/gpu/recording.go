@@ -27,8 +27,8 @@ type recording struct {
 
 var _ gpurun.Recorder = (*Device)(nil)
 
-// Record records dispatches whose run-time words are in their buffers. Before them it records the
-// filling of zero with zeros.
+// Record records dispatches with the run-time words that their buffers have now. Before them it
+// records the filling of zero with zeros.
 func (d *Device) Record(zero gpurun.Range, list []gpurun.Dispatch) (gpurun.Recording, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,6 +58,9 @@ func (d *Device) Record(zero gpurun.Range, list []gpurun.Dispatch) (gpurun.Recor
 		if p := list[i].Pipe.(*Pipeline); !slices.Contains(r.pipes, p) {
 			r.pipes = append(r.pipes, p)
 		}
+	}
+	if err := d.updateNow(list); err != nil {
+		return nil, err
 	}
 	d.kept += r.count
 	for at := 0; at < len(list); at += maxPart {

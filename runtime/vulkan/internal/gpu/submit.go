@@ -15,9 +15,6 @@ import (
 // and a process has at most 65,530 mappings.
 const maxPart = 1024
 
-// maxUpdate is the most that vkCmdUpdateBuffer writes.
-const maxUpdate = 64 << 10
-
 // scratch has the structures that submissions pass to Vulkan. They are kept, so that a submission
 // allocates nothing.
 type scratch struct {
@@ -31,6 +28,7 @@ type scratch struct {
 	region   vk.BufferCopy
 	infos    [maxBindings]vk.DescriptorBufferInfo
 	writes   [maxBindings]vk.WriteDescriptorSet
+	push     [maxPush]byte
 }
 
 func (s *scratch) init(d *Device) {
@@ -39,13 +37,13 @@ func (s *scratch) init(d *Device) {
 	s.timeline = vk.TimelineSemaphoreSubmitInfo{
 		SType: vk.StructureTypeTimelineSemaphoreSubmitInfo, SignalSemaphoreValueCount: 1, PSignalSemaphoreValues: unsafe.Pointer(&s.value),
 	}
-	s.submit = vk.SubmitInfo{
-		SType: vk.StructureTypeSubmitInfo, PNext: unsafe.Pointer(&s.timeline),
-		SignalSemaphoreCount: 1, PSignalSemaphores: unsafe.Pointer(&d.timeline),
+	s.submit = vk.SubmitInfo{SType: vk.StructureTypeSubmitInfo}
+	if !d.fenced {
+		s.submit.PNext, s.submit.SignalSemaphoreCount, s.submit.PSignalSemaphores = unsafe.Pointer(&s.timeline), 1, unsafe.Pointer(&d.timeline)
 	}
 	for i := range s.writes {
 		s.writes[i] = vk.WriteDescriptorSet{
-			SType: vk.StructureTypeWriteDescriptorSet, DstBinding: uint32(i), DescriptorCount: 1, PBufferInfo: unsafe.Pointer(&s.infos[i]),
+			SType: vk.StructureTypeWriteDescriptorSet, DescriptorCount: 1, PBufferInfo: unsafe.Pointer(&s.infos[i]),
 		}
 	}
 }
@@ -68,11 +66,13 @@ func (d *Device) Submit(list []gpurun.Dispatch, params gpurun.Buffer, words []by
 		if err := own(params).ready(d, 0, int64(len(words))); err != nil {
 			return err
 		}
+		own(params).hold(0, words)
+		own(params).behind = max(own(params).behind, len(words))
 	}
 	for len(list) > 0 {
 		part := list[:min(len(list), maxPart)]
 		err := d.submit(func(cmd uintptr) {
-			d.update(cmd, own(params), words)
+			d.updateAll(cmd, part)
 			d.dispatchAll(cmd, part)
 		})
 		if err != nil {
@@ -83,10 +83,7 @@ func (d *Device) Submit(list []gpurun.Dispatch, params gpurun.Buffer, words []by
 				own(r.Buf).last = d.last
 			}
 		}
-		if len(words) > 0 {
-			own(params).last = d.last
-		}
-		list, words = list[len(part):], nil
+		list = list[len(part):]
 	}
 	return nil
 }
@@ -178,7 +175,13 @@ func (d *Device) enqueue(cmds []uintptr) error {
 	s := &d.scratch
 	s.value = d.last + 1
 	s.submit.CommandBufferCount, s.submit.PCommandBuffers = uint32(len(cmds)), unsafe.Pointer(&cmds[0])
-	if err := d.check("vkQueueSubmit", vk.Call(d.QueueSubmit, d.queue, 1, uintptr(unsafe.Pointer(&s.submit)), 0)); err != nil {
+	fence, err := d.fences.take(d)
+	if err != nil {
+		return err
+	}
+	err = d.check("vkQueueSubmit", vk.Call(d.QueueSubmit, d.queue, 1, uintptr(unsafe.Pointer(&s.submit)), uintptr(fence)))
+	d.fences.sent(d, fence, err)
+	if err != nil {
 		return err
 	}
 	d.last++
@@ -189,18 +192,6 @@ func (d *Device) barrier(cmd uintptr, from, wrote, to, reads uint32) {
 	s := &d.scratch
 	s.barrier.SrcAccessMask, s.barrier.DstAccessMask = wrote, reads
 	vk.Call(d.CmdPipelineBarrier, cmd, uintptr(from), uintptr(to), 0, 1, uintptr(unsafe.Pointer(&s.barrier)), 0, 0, 0, 0)
-}
-
-// update writes run-time words.
-func (d *Device) update(cmd uintptr, b *Buffer, words []byte) {
-	if len(words) == 0 {
-		return
-	}
-	for at := 0; at < len(words); at += maxUpdate {
-		part := words[at:min(at+maxUpdate, len(words))]
-		vk.Call(d.CmdUpdateBuffer, cmd, uintptr(b.slab.handle), uintptr(b.at+int64(at)), uintptr(len(part)), uintptr(unsafe.Pointer(&part[0])))
-	}
-	d.barrier(cmd, vk.PipelineStageTransferBit, vk.AccessTransferWriteBit, vk.PipelineStageComputeShaderBit, vk.AccessUniformReadBit|vk.AccessShaderReadBit)
 }
 
 // dispatchAll records dispatches.
@@ -218,17 +209,26 @@ func (d *Device) dispatch(cmd uintptr, x *gpurun.Dispatch, bound bool) {
 		d.barrier(cmd, vk.PipelineStageComputeShaderBit, vk.AccessShaderWriteBit, vk.PipelineStageComputeShaderBit, both)
 		d.epoch++
 	}
+	n, words := 0, gpurun.Range{}
 	for i, r := range x.Bind {
+		if p.pushes(i) {
+			words = r
+			continue
+		}
 		b := own(r.Buf)
 		b.uses(d.epoch, r, p.bindings[i])
-		s.infos[i] = vk.DescriptorBufferInfo{Buffer: b.slab.handle, Offset: uint64(b.at + r.Off), Range: uint64(r.Size)}
-		s.writes[i].DescriptorType = descriptorType(p.bindings[i])
+		s.infos[n] = vk.DescriptorBufferInfo{Buffer: b.slab.handle, Offset: uint64(b.at + r.Off), Range: uint64(r.Size)}
+		s.writes[n].DstBinding, s.writes[n].DescriptorType = uint32(i), descriptorType(p.bindings[i])
+		n++
 	}
 	if !bound {
 		vk.Call(d.CmdBindPipeline, cmd, vk.PipelineBindPointCompute, uintptr(p.handle))
 	}
-	if len(x.Bind) > 0 {
-		vk.Call(d.CmdPushDescriptorSetKHR, cmd, vk.PipelineBindPointCompute, uintptr(p.layout), 0, uintptr(len(x.Bind)), uintptr(unsafe.Pointer(&s.writes[0])))
+	if n > 0 {
+		vk.Call(d.CmdPushDescriptorSetKHR, cmd, vk.PipelineBindPointCompute, uintptr(p.layout), 0, uintptr(n), uintptr(unsafe.Pointer(&s.writes[0])))
+	}
+	if p.pushed > 0 {
+		d.pushWords(cmd, p, words)
 	}
 	vk.Call(d.CmdDispatch, cmd, uintptr(x.Groups[0]), uintptr(x.Groups[1]), uintptr(x.Groups[2]))
 }

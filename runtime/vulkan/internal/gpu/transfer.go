@@ -100,6 +100,9 @@ func (d *Device) Write(buf gpurun.Buffer, off, n int64, fill func(dst []byte, at
 	if n == 0 {
 		return nil
 	}
+	if b != nil && b.use == gpurun.Uniform {
+		fill = d.holding(b, off, fill)
+	}
 	mem, end, err := d.direct(b, off, n)
 	if err != nil {
 		return err

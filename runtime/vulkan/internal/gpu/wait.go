@@ -20,7 +20,9 @@ const (
 
 // finished is the number of the last submission that is done. The caller holds the lock.
 func (d *Device) finished() uint64 {
-	if d.done < d.last && d.lost == nil {
+	if d.fenced && d.lost == nil {
+		d.fences.finished(d)
+	} else if d.done < d.last && d.lost == nil {
 		s := &d.scratch
 		r := vk.Call(d.GetSemaphoreCounterValue, d.Handle, uintptr(d.timeline), uintptr(unsafe.Pointer(&s.counter)))
 		if d.check("vkGetSemaphoreCounterValue", r) == nil {
@@ -49,6 +51,9 @@ func (d *Device) waitFor(value uint64) error {
 		if d.adapter.info.Kind == "CPU" || time.Since(start) > spin {
 			break
 		}
+	}
+	if d.fenced {
+		return d.fences.wait(d, value)
 	}
 	info := vk.SemaphoreWaitInfo{
 		SType: vk.StructureTypeSemaphoreWaitInfo, SemaphoreCount: 1, PSemaphores: unsafe.Pointer(&d.timeline), PValues: unsafe.Pointer(&value),

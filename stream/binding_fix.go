@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/internal/engine/device"
-	"github.com/millrace-go/millrace/internal/engine/exec"
 	"github.com/millrace-go/millrace/internal/engine/memory"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
@@ -171,7 +170,7 @@ func (b *Binding) fix(run bool) (ok bool, err error) {
 		b.read(st.Block)
 		st.Release()
 	}
-	if ok, err = b.fixNow(inputs); !ok {
+	if ok, err = b.fixIn(inputs); !ok {
 		b.unfix()
 	}
 	switch {
@@ -186,90 +185,6 @@ func (b *Binding) fix(run bool) (ok bool, err error) {
 	return true, b.runList()
 }
 
-func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
-	s, t := b.s, b.t
-	if b.closed || s.usable() != nil || s.q.Len() > 0 || s.taping != nil || s.trial != nil || !s.lane.Idle() || s.dev.Opts.Check || s.dev.TellsFlush() {
-		return false, nil
-	}
-	for i, h := range b.in {
-		named := h.names.Load()
-		v := h
-		if named != nil {
-			v = named
-		}
-		if st := v.mem.Load(); st == nil || st.Block != inputs[i].Block {
-			return false, nil // the argument was set meanwhile
-		}
-		b.watch = append(b.watch, watched{h: h, v: v, named: named})
-	}
-	t.settleUnder()
-	states := inputs[len(b.in):]
-	over := make([]bool, len(inputs))
-	for i := range t.states {
-		v := t.states[i].h.now()
-		if !b.writable(v) || v.mem.Load().Block != states[i].Block {
-			return false, nil
-		}
-		over[len(b.in)+i] = true
-	}
-	var sinks []exec.Sink
-	to := func(h *Value, o tapeOut) error {
-		v, err := b.place(h, o, true)
-		if err != nil {
-			return err
-		}
-		w := watched{h: h, v: v, named: h.names.Load(), blk: v.mem.Load().Block}
-		if w.named != v && (w.named != nil || h != v) { // the handle was given up: watch the value itself
-			w.h, w.named = v, v.names.Load()
-		}
-		b.watch = append(b.watch, w)
-		b.read(w.blk)
-		k := exec.Sink{Result: -1, To: w.blk, Moves: w.blk.BoundOnce() && !b.shared(w.blk), DT: o.dt, Shape: o.form.Shape}
-		if k.From = t.outside(o.tapeSource, inputs); k.From == nil {
-			k.Result = slices.Index(t.outliving, o.n)
-		}
-		sinks = append(sinks, k)
-		return nil
-	}
-	for i, o := range t.outs {
-		if err := to(b.out[i], o); err != nil {
-			return false, err
-		}
-	}
-	for i := range t.sets {
-		set := &t.sets[i]
-		v := set.h.now()
-		if v.released() || t.sees(set.h) && (v.dt != set.dt || !set.form.Equal(v.form)) {
-			return false, nil
-		}
-		if err := to(set.h, set.tapeOut); err != nil {
-			return false, err
-		}
-	}
-	x := s.sketch(t, true)
-	if x == nil {
-		return false, nil
-	}
-	if b.fixed, err = x.Fix(&s.bind, inputs, over, sinks); err != nil {
-		b.fixed = nil
-		return false, nil // playing the tape may need less memory
-	}
-	for _, blk := range b.fixed.Moved() {
-		at := slices.IndexFunc(b.watch, func(w watched) bool { return w.blk == blk })
-		b.moved = append(b.moved, at)
-	}
-	for _, blk := range b.fixed.Spares() { // readers as those of a value's block
-		blk.Count(memory.Handles)
-		b.read(blk)
-	}
-	for i := range b.watch {
-		if blk := b.watch[i].blk; blk != nil {
-			blk.Fault.Store(nil)
-		}
-	}
-	return true, nil
-}
-
 // read makes the Binding a reader of a block.
 func (b *Binding) read(blk *memory.Block) {
 	if !slices.ContainsFunc(b.readers, func(r reader) bool { return r.blk == blk }) {
@@ -281,18 +196,6 @@ func (b *Binding) read(blk *memory.Block) {
 func (b *Binding) shared(blk *memory.Block) bool {
 	drv, ok := b.s.dev.Driver.(runtime.Sharer)
 	return ok && drv.Shared(blk.Buf) != nil
-}
-
-// sees reports that the tape reads the value of h.
-func (t *Tape) sees(h *Value) bool {
-	return slices.ContainsFunc(t.states, func(x tapeState) bool { return x.h == h })
-}
-
-// settleUnder is settle for a caller that does not hold t.bounds.mu.
-func (t *Tape) settleUnder() {
-	t.bounds.mu.Lock()
-	t.settle()
-	t.bounds.mu.Unlock()
 }
 
 // unfix drops what fix prepared. The lock is held.

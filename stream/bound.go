@@ -7,11 +7,9 @@ import (
 	"time"
 	"weak"
 
-	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/internal/engine/exec"
 	"github.com/millrace-go/millrace/internal/engine/memory"
-	"github.com/millrace-go/millrace/internal/operror"
 )
 
 // A tape is bound after it was played: the launches of its parts and the memory of their
@@ -108,142 +106,6 @@ func (s *Stream) current(t *Tape, b *exec.Bound) bool {
 		}
 	}
 	return true
-}
-
-// sketch binds a tape whose plans are known, and claims the result before others can see it and
-// take its memory. It returns nil if a plan is unknown or still being searched for, or if memory
-// is lacking. A sketch for a Binding (fixed) differs: it keeps its memory, because only the
-// Binding sees it; runs do not overwrite arguments; and its plans need not be final. The lock is
-// held, and the queue is empty.
-func (s *Stream) sketch(t *Tape, fixed bool) (b *exec.Bound) {
-	var err error
-	defer func() {
-		if err != nil {
-			s.dev.Counts.Fallbacks.Add(1)
-			s.dev.OnError(err)
-			b = nil
-		}
-	}()
-	defer operror.Recover("bind", &err)
-	defer s.reset()
-
-	for _, st := range t.constants {
-		if st != nil && (!st.Written().Passed() || st.Fault.Load() != nil) {
-			return nil
-		}
-	}
-	var views []*fusion.View
-	for i := range t.inputs {
-		views = append(views, t.inputs[i].view)
-	}
-	for i := range t.states {
-		views = append(views, t.states[i].seen)
-	}
-	k, inputs := exec.NewSketch(&s.bind, views)
-	if fixed {
-		for i := range t.inputs {
-			inputs[i].Retain()
-		}
-	}
-	made := make([]*memory.Storage, t.products) // each with a reader
-	defer func() {
-		for _, st := range made {
-			if st != nil {
-				st.Release() // it may be the memory of a constant
-			}
-		}
-	}()
-	memoryOf := func(from tapeSource) *memory.Storage {
-		if st := t.outside(from, inputs); st != nil {
-			return st
-		}
-		return made[from.n]
-	}
-	t.settle()
-	for _, part := range t.parts {
-		s.q.Load(part.saved)
-		operands := make([]*memory.Storage, len(s.q.Slots))
-		for _, o := range part.operands {
-			st := memoryOf(o.from)
-			st.Retain()
-			s.q.Slots[o.slot].H.st, operands[o.slot] = st, st
-		}
-		for _, o := range part.last {
-			memoryOf(o).Release()
-			if o.kind == tapeProduct {
-				made[o.n] = nil
-			}
-		}
-		s.node = part.find(s)
-		ent, geo := s.hot(part.end)
-		if ent == nil || !fixed && (ent.Searching.Load() || ent.Next.Load() != nil) {
-			return nil
-		}
-		var keep []int32
-		for _, r := range part.results {
-			if t.wanted[r.product] {
-				keep = append(keep, r.slot)
-			}
-		}
-		results, err := k.Part(ent, geo, &s.work.hot, operands, keep)
-		if err != nil {
-			return nil // memory of a sketch cannot run out: only a plan's own bounds can fail
-		}
-		for _, r := range part.results {
-			if t.wanted[r.product] {
-				if results[0] == nil {
-					return nil
-				}
-				made[r.product], results = results[0], results[1:]
-			}
-		}
-		s.reset()
-	}
-	var outlive []*memory.Storage
-	for n := range t.outliving {
-		outlive = append(outlive, made[t.outliving[n]])
-	}
-	b, e := k.Bound(outlive, &s.dev.mem)
-	if e != nil {
-		return nil // the program uses the memory that there is
-	}
-	if fixed {
-		b.Settle(&s.dev.tune) // the choices made so far
-		return b
-	}
-	b.Ended = t.Release
-	b.Claim(s.lane)
-	if !b.Settle(&s.dev.tune) || !s.dev.kept.add(b, s.dev.pinnedLimit()) {
-		b.Unclaim()
-		b.Drop()
-		return nil
-	}
-	return b
-}
-
-// settle finds the products that later parts read and those that outlive a run, before the tape
-// is bound for the first time.
-func (t *Tape) settle() {
-	if t.wanted != nil {
-		return
-	}
-	t.wanted = make([]bool, t.products)
-	note := func(o tapeSource) {
-		if o.kind == tapeProduct && !t.wanted[o.n] {
-			t.wanted[o.n] = true
-			t.outliving = append(t.outliving, o.n)
-		}
-	}
-	for from := range t.ends {
-		note(*from)
-	}
-	for _, part := range t.parts {
-		for _, o := range part.last {
-			if o.kind == tapeProduct {
-				t.wanted[o.n] = true
-			}
-		}
-	}
 }
 
 // replay runs the tape in a Bound. It returns false if memory is lacking. The parts then have to

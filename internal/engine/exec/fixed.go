@@ -30,50 +30,110 @@ type Sink struct {
 	Shape  ir.Shape
 }
 
+// fixing is a Fixed in the making.
+type fixing struct {
+	*Fixed
+	inputs   []*memory.Storage
+	mayWrite []bool // by input
+}
+
+// fixings make a Fixed, in this order.
+var fixings = [...]struct {
+	name, does string
+	run        func(x *fixing) error
+}{
+	{"inputs", "takes the blocks of inputs", (*fixing).takeInputs},
+	{"overwrite", "places results over inputs that runs may overwrite", (*fixing).overwrite},
+	{"destinations", "places results in their destinations, where nothing else uses these", (*fixing).toDestinations},
+	{"rest", "allocates memory for the other results", (*fixing).takeRest},
+	{"launches", "puts the blocks into the launches", (*fixing).fill},
+	{"sources", "finds where each destination's result is after the launches", (*fixing).findSources},
+	{"exchange", "exchanges the memory of large results with that of their destinations", (*fixing).exchangeLarge},
+	{"copy", "adds launches that copy the other results to their destinations", (*fixing).copyRest},
+	{"prepare", "asks the device to prepare the list", (*fixing).prepareList},
+}
+
 // Fix makes a Fixed of a Bound that has no run in progress; the Fixed owns the Bound from then
 // on. inputs is the memory of the Bound's inputs. over marks the inputs that a run may overwrite:
 // those that a run sets and that have no other reader.
-func (b *Bound) Fix(by *Binder, inputs []*memory.Storage, over []bool, sinks []Sink) (f *Fixed, err error) {
-	f = &Fixed{run: run{b: b, by: by, blocks: append(make([]*memory.Block, len(b.places)), b.still...), over: make([]bool, len(b.places))}, sinks: sinks}
-	defer func() {
-		if err != nil {
+func (b *Bound) Fix(by *Binder, inputs []*memory.Storage, over []bool, sinks []Sink) (*Fixed, error) {
+	f := &Fixed{run: run{b: b, by: by, blocks: append(make([]*memory.Block, len(b.places)), b.still...), over: make([]bool, len(b.places))}, sinks: sinks}
+	x := &fixing{f, inputs, over}
+	for i := range fixings {
+		if err := fixings[i].run(x); err != nil {
 			f.Close()
-			f = nil
-		}
-	}()
-	for i, st := range inputs {
-		f.blocks[i] = st.Block
-	}
-	for i := range b.fresh {
-		if from := b.fresh[i].over; from >= 0 && over[from] && f.once(f.blocks[from]) {
-			slot := b.inputs + i
-			f.blocks[slot], f.over[slot], f.over[from] = f.blocks[from], true, true
+			return nil, err
 		}
 	}
-	for i := range sinks {
-		s := &sinks[i]
+	return f, nil
+}
+
+func (x *fixing) takeInputs() error {
+	for i, st := range x.inputs {
+		x.blocks[i] = st.Block
+	}
+	return nil
+}
+
+func (x *fixing) overwrite() error {
+	for i := range x.b.fresh {
+		from := x.b.fresh[i].over
+		if from >= 0 && x.mayWrite[from] && x.once(x.blocks[from]) {
+			slot := x.b.inputs + i
+			x.blocks[slot], x.over[slot], x.over[from] = x.blocks[from], true, true
+		}
+	}
+	return nil
+}
+
+func (x *fixing) toDestinations() error {
+	for i := range x.sinks {
+		s := &x.sinks[i]
 		if s.Result < 0 {
 			continue
 		}
-		r := &b.results[s.Result]
-		if s.From = nil; r.view == nil && f.blocks[r.slot] == nil && !slices.Contains(f.blocks, s.To) {
-			f.blocks[r.slot] = s.To
+		r := &x.b.results[s.Result]
+		if r.view == nil && x.blocks[r.slot] == nil && !slices.Contains(x.blocks, s.To) {
+			x.blocks[r.slot] = s.To
 		}
 	}
-	for i := range b.fresh {
-		if slot := b.inputs + i; f.blocks[slot] == nil {
-			if f.blocks[slot], err = f.take(b.fresh[i].bytes); err != nil {
-				return f, err
+	return nil
+}
+
+func (x *fixing) takeRest() (err error) {
+	for i := range x.b.fresh {
+		if slot := x.b.inputs + i; x.blocks[slot] == nil {
+			if x.blocks[slot], err = x.take(x.b.fresh[i].bytes); err != nil {
+				return err
 			}
 		}
 	}
-	f.made()
-	b.put(f.blocks)
-	if err = f.copies(); err != nil {
-		return f, err
+	return nil
+}
+
+func (x *fixing) fill() error {
+	x.made()
+	x.b.put(x.blocks)
+	return nil
+}
+
+func (x *fixing) findSources() error {
+	for i := range x.sinks {
+		if s := &x.sinks[i]; s.Result >= 0 {
+			s.From = x.Result(s.Result)
+		}
 	}
-	b.prepare(by, f.over)
-	return f, nil
+	return nil
+}
+
+func (x *fixing) exchangeLarge() error {
+	x.exchange()
+	return nil
+}
+
+func (x *fixing) prepareList() error {
+	x.b.prepare(x.by, x.over)
+	return nil
 }
 
 // take allocates memory that the Fixed owns.
@@ -98,32 +158,24 @@ func (f *Fixed) once(blk *memory.Block) bool {
 	return n == 1 && !slices.Contains(f.b.still, blk)
 }
 
-// copies exchanges the memory of results for which that is possible, and appends launches that
-// copy the others to their destinations. If the destination of one copy is the source of another,
-// the source is first copied to separate memory.
-func (f *Fixed) copies() error {
-	for i := range f.sinks {
-		s := &f.sinks[i]
-		if s.Result >= 0 {
-			s.From = f.Result(s.Result)
-		}
-	}
-	f.exchange()
+// copyRest copies results to their destinations. If the destination of one copy is the source of
+// another, that source is first copied to separate memory.
+func (x *fixing) copyRest() error {
 	var list []*Sink
-	for i := range f.sinks {
-		if s := &f.sinks[i]; s.From.Block != s.To || s.From.View != nil {
+	for i := range x.sinks {
+		if s := &x.sinks[i]; s.From.Block != s.To || s.From.View != nil {
 			list = append(list, s)
 		}
 	}
 	for i, s := range list {
-		if !slices.ContainsFunc(list, func(x *Sink) bool { return x.To == s.From.Block }) {
+		if !slices.ContainsFunc(list, func(other *Sink) bool { return other.To == s.From.Block }) {
 			continue
 		}
-		aside, err := f.take(f.by.Bytes(s.DT, s.Shape))
+		aside, err := x.take(x.by.Bytes(s.DT, s.Shape))
 		if err != nil {
 			return err
 		}
-		if err := f.copy(aside, s); err != nil {
+		if err := x.copy(aside, s); err != nil {
 			return err
 		}
 		moved := *s
@@ -131,7 +183,7 @@ func (f *Fixed) copies() error {
 		list[i] = &moved
 	}
 	for _, s := range list {
-		if err := f.copy(s.To, s); err != nil {
+		if err := x.copy(s.To, s); err != nil {
 			return err
 		}
 	}

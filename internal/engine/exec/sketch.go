@@ -76,16 +76,79 @@ func (k *Sketch) Part(ent *planstore.Known, geo *planstore.Geometry, seg *segmen
 	if _, err := w.Bind(ent, geo, seg); err != nil {
 		return nil, err
 	}
-	p := boundPart{known: ent, geo: geo, first: len(k.out.launches), n: len(w.launches), mem: make([]seenAt, len(w.Mem))}
+	p := boundPart{known: ent, geo: geo, first: len(k.out.launches), n: len(w.launches)}
 	p.seg = segment.Segment{Nodes: geo.Seg.Nodes, Out: geo.Seg.Out, Tensors: geo.Seg.Tensors, Scalars: append([]segment.Scalar(nil), seg.Scalars...)}
-	k.seen(&p, w.Mem)
+	k.see(&p, w.Mem)
 	for i := range w.launches {
 		k.launch(&p, &w.launches[i], &ent.Plan.Steps[i])
 	}
 	k.out.parts = append(k.out.parts, p)
-	for _, id := range keep {
-		st := w.Mem[id]
-		if st == nil || seg.Tensors[id].Life != segment.LifeWrite {
+	return k.keep(&p, w.Mem, keep), nil
+}
+
+// see records the spot and the layout of each tensor of a part.
+func (k *Sketch) see(p *boundPart, mem []*memory.Storage) {
+	of := make([]int, len(mem)) // the tensor of which it is a view, or its own id
+	for id := range of {
+		of[id] = id
+	}
+	for _, a := range p.known.Plan.Aliases {
+		of[a.Tensor] = a.Of
+	}
+	p.mem = make([]seenAt, len(mem))
+	for id, st := range mem {
+		p.mem[id].slot = -1
+		if st == nil {
+			continue
+		}
+		base := id
+		for of[base] != base {
+			base = of[base]
+		}
+		p.mem[id] = seenAt{k.spotOf(p, base, mem[base]), st.View}
+	}
+}
+
+// spotOf returns the spot of a tensor that is no view of another one.
+func (k *Sketch) spotOf(p *boundPart, id int, st *memory.Storage) int {
+	if p.seg.Tensors[id].Def < 0 {
+		return k.read(st)
+	}
+	return k.written(p, id, st)
+}
+
+// read returns the spot of an operand. Memory that is no input and that no part made is a constant.
+func (k *Sketch) read(st *memory.Storage) int {
+	n, known := k.known[st]
+	if !known {
+		n = k.spot(spot{constant: st, input: -1})
+		k.known[st] = n
+	}
+	return n
+}
+
+// written returns the spot of memory that a part writes. Several tensors may use it in turn; it
+// then has the size of the largest one.
+func (k *Sketch) written(p *boundPart, id int, st *memory.Storage) int {
+	n, known := k.place[st.Buf]
+	if !known {
+		n = k.spot(spot{input: -1, placed: true})
+		if i, over := k.input[st.Buf]; over {
+			k.spots[n].input = i
+		}
+		k.place[st.Buf] = n
+	}
+	s, t := &k.spots[n], &p.seg.Tensors[id]
+	s.bytes = max(s.bytes, k.bind.Bytes(t.DT, t.Shape))
+	s.by, s.id = p.known, int32(id)
+	return n
+}
+
+// keep returns the memory of results, each with a reader for the caller.
+func (k *Sketch) keep(p *boundPart, mem []*memory.Storage, ids []int32) (results []*memory.Storage) {
+	for _, id := range ids {
+		st := mem[id]
+		if st == nil || p.seg.Tensors[id].Life != segment.LifeWrite {
 			results = append(results, nil)
 			continue
 		}
@@ -93,48 +156,7 @@ func (k *Sketch) Part(ent *planstore.Known, geo *planstore.Geometry, seg *segmen
 		k.known[st] = p.mem[id].slot
 		results = append(results, st)
 	}
-	return results, nil
-}
-
-// seen records the spot and the layout of each tensor of a part.
-func (k *Sketch) seen(p *boundPart, mem []*memory.Storage) {
-	alias := map[int]int{}
-	for _, a := range p.known.Plan.Aliases {
-		alias[a.Tensor] = a.Of
-	}
-	var at func(id int) int
-	at = func(id int) int {
-		st, t := mem[id], &p.seg.Tensors[id]
-		if of, is := alias[id]; is {
-			return at(of)
-		}
-		if t.Def < 0 {
-			n, known := k.known[st]
-			if !known {
-				n = k.spot(spot{constant: st, input: -1})
-				k.known[st] = n
-			}
-			return n
-		}
-		n, known := k.place[st.Buf]
-		if !known {
-			n = k.spot(spot{input: -1, placed: true})
-			if i, over := k.input[st.Buf]; over {
-				k.spots[n].input = i
-			}
-			k.place[st.Buf] = n
-		}
-		s := &k.spots[n]
-		s.bytes = max(s.bytes, k.bind.Bytes(t.DT, t.Shape))
-		s.by, s.id = p.known, int32(id)
-		return n
-	}
-	for id, st := range mem {
-		p.mem[id].slot = -1
-		if st != nil {
-			p.mem[id] = seenAt{at(id), st.View}
-		}
-	}
+	return results
 }
 
 // launch adds a copy of a launch to the Bound and records which spots its operands use.
@@ -157,73 +179,4 @@ func (k *Sketch) launch(p *boundPart, l *runtime.Launch, step *fusion.Step) {
 		k.uses[s] = append(k.uses[s], runtime.Place{Launch: int32(n), Arg: int32(i)})
 	}
 	k.out.launches = append(k.out.launches, own)
-}
-
-// Bound ends the sketch. results are the results that outlive a run, as Part returned them, or
-// inputs and constants. The Bound allocates its own memory for all written spots that are neither
-// a result's nor an input's. The error is that of a failed allocation.
-func (k *Sketch) Bound(results []*memory.Storage, pool *memory.Pool) (*Bound, error) {
-	b := k.out
-	escapes := make([]bool, len(k.spots))
-	for _, st := range results {
-		if n, known := k.known[st]; known {
-			escapes[n] = true
-		}
-	}
-	slots := make([]int, len(k.spots)) // those of still count from -2 down until the others are known
-	stay := func(n int, blk *memory.Block) {
-		b.still = append(b.still, blk)
-		slots[n] = -1 - len(b.still)
-	}
-	b.places = make([][]runtime.Place, b.inputs)
-	for n := range k.spots {
-		s := &k.spots[n]
-		switch {
-		case s.constant != nil:
-			stay(n, s.constant.Block)
-		case !s.placed:
-			slots[n] = s.input
-			b.places[s.input] = k.uses[n]
-		case escapes[n] || s.input >= 0:
-			slots[n] = len(b.places)
-			b.fresh = append(b.fresh, fresh{over: s.input, bytes: s.bytes, by: s.by, id: s.id})
-			b.places = append(b.places, k.uses[n])
-		default:
-			own, err := pool.Alloc(s.bytes, false)
-			if err != nil {
-				b.Yield()
-				return nil, err
-			}
-			own.MadeBy(s.by, s.id)
-			own.Watch() // a Recording may become garbage without a call of Release
-			b.own, b.Bytes = append(b.own, own), b.Bytes+s.bytes
-			b.nobodys = append(b.nobodys, own.Buf)
-			fill(b.launches, k.uses[n], own.Buf)
-			stay(n, own)
-		}
-	}
-	slot := func(spot int) int {
-		if n := slots[spot]; n >= 0 {
-			return n
-		}
-		return len(b.places) - 2 - slots[spot]
-	}
-	for i := range b.parts {
-		for id := range b.parts[i].mem {
-			if at := &b.parts[i].mem[id]; at.slot >= 0 {
-				at.slot = slot(at.slot)
-			}
-		}
-	}
-	for _, st := range results {
-		n, known := k.known[st]
-		if !known {
-			panic("no plan writes a result of the sketch")
-		}
-		b.results = append(b.results, boundResult{slot(n), st.View})
-	}
-	b.at = make([]runtime.Buffer, len(b.places))
-	b.alive.Store(1)
-	b.Aliases = k.mem.Device().Counts.Aliases.Load()
-	return b, nil
 }

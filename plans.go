@@ -26,10 +26,9 @@ type PlanFilter = planstore.PlanFilter
 // that ran last, up to 4096. The same plans give the same bytes. If there is nothing to write,
 // the error is ErrNoPlans.
 //
-// The bundle also says which kernels ran on the CPU and how their operands were laid out in
-// memory; fusebench plans gen makes code from that. A kernel is noted when it runs. If the best
-// plan was found in the background, run the work again after [Device.Wait], or open the device
-// with Explore set to ExploreWait.
+// The bundle also has the texts of the shaders that ran on GPUs. If the best plan was found in the
+// background, its shaders have not run yet: run the work again after [Device.Wait], or open the
+// device with Explore set to ExploreWait.
 //
 // A plan serves all scalars and all sizes, also a batch of one. But a run that is recorded with a
 // size of 1 gives plans for that size only; larger sizes have other plans.

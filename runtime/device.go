@@ -188,17 +188,15 @@ type Device interface {
 // and it may be built again.
 type Forgetter interface{ Forget(Program) }
 
-// Kinds of the cache or bundle entries that are a device's own notes: see Noter.
-const (
-	KindKernel = "kernel" // a kernel that ran on the CPU, and the layout of its operands
-	KindShader = "shader" // the text of a shader that ran; its key begins with Scope, which names the language
-)
+// KindShader is the kind of the cache or bundle entries with the text of a shader that ran. Their
+// key begins with Scope, which names the language.
+const KindShader = "shader"
 
 // Note is an entry of a cache or a bundle.
 type Note struct{ Kind, Key, Value string }
 
 // Noter is a device that records what it ran, as a start for other processes. It records no
-// kernels of plans that will be replaced.
+// shaders of plans that will be replaced.
 type Noter interface{ Notes() []Note }
 
 // Scope is the first line of the keys of entries that are valid for this exact device only.

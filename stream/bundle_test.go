@@ -235,6 +235,42 @@ func TestUsePlans(t *testing.T) {
 	}
 }
 
+// TestUsePlansWithNotes checks a bundle of an earlier version, in which notes of kernels are beside
+// the plans. It is used without an error, and the notes are not exported again.
+func TestUsePlansWithNotes(t *testing.T) {
+	defer ForgetBundles()
+	data := bundleOf(t, mixed)
+	b, err := plancache.ReadBundle(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	es := []plancache.Entry{{Kind: lookup.KindKernel, Key: "device=ref\nccc\nkernel"}, {Kind: lookup.KindKernel, Key: "device=cpu\nccc\nkernel"}}
+	for e, err := range b.All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		es = append(es, e)
+	}
+	var buf bytes.Buffer
+	if err := plancache.WriteBundle(&buf, "a test", es); err != nil {
+		t.Fatal(err)
+	}
+	if err := UsePlans(buf.Bytes()); err != nil {
+		t.Error(err)
+	}
+	e := open(t)
+	mixed(e)
+	if s := e.d.Stats(); s.Explorations != 0 || s.Cache.Bundled == 0 || s.Cache.Foreign != 0 {
+		t.Errorf("%d explorations, %+v", s.Explorations, s.Cache)
+	}
+	if err := e.d.ForeignPlans(); err != nil {
+		t.Error(err)
+	}
+	if again := exported(t, e.d); !bytes.Equal(again, data) {
+		t.Errorf("exported\n%q\nnot\n%q", again, data)
+	}
+}
+
 // Data that is not a bundle gives an error and has no other effect.
 func TestUsePlansErrors(t *testing.T) {
 	defer ForgetBundles()

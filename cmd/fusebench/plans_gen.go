@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/internal/sniff"
 	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/plancache/lookup"
 )
 
 func setupPlansGen() ([]cli.Flag, action) {
@@ -62,8 +63,8 @@ func setupPlansGen() ([]cli.Flag, action) {
 type generated struct {
 	name   string
 	plans  int
-	bundle []byte  // without plans of other versions
-	left   []error // why plans were left out
+	bundle []byte   // without plans of other versions
+	left   []string // what was left out, and why
 }
 
 // readGenerated copies the entries of a bundle that this version can use.
@@ -74,6 +75,7 @@ func readGenerated(name string, data []byte) (*generated, error) {
 	}
 	g := &generated{name: name}
 	var keep []plancache.Entry
+	notes := 0
 	for e, err := range b.All() {
 		if err != nil {
 			return nil, err
@@ -81,12 +83,19 @@ func readGenerated(name string, data []byte) (*generated, error) {
 		if e.Kind == kindPlan {
 			scope, _ := plancache.SplitKey(e.Key)
 			if why := fusion.Foreign(scope); why != "" {
-				g.left = append(g.left, errors.New(why))
+				g.left = append(g.left, "plans: "+why)
 				continue
 			}
 			g.plans++
 		}
+		if e.Kind == lookup.KindKernel {
+			notes++
+			continue
+		}
 		keep = append(keep, e)
+	}
+	if notes > 0 {
+		g.left = append(g.left, fmt.Sprintf("%d notes of kernels, which nothing reads any more", notes))
 	}
 	var buf bytes.Buffer
 	if err := plancache.WriteBundle(&buf, b.Made(), keep); err != nil {
@@ -142,6 +151,6 @@ func writePackage(dir string, files map[string][]byte) error {
 func (g *generated) tell(io streams, dir string) {
 	fmt.Fprintf(io.out, "%s: package %s with %d plans\n", dir, g.name, g.plans)
 	for _, why := range g.left {
-		fmt.Fprintf(io.out, "left out: plans: %v\n", why)
+		fmt.Fprintf(io.out, "left out: %s\n", why)
 	}
 }

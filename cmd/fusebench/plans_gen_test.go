@@ -13,7 +13,7 @@ import (
 
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/plancache"
-	"github.com/millrace-go/millrace/runtime/cpu"
+	"github.com/millrace-go/millrace/plancache/lookup"
 )
 
 // bundleFile writes entries as a bundle.
@@ -30,7 +30,8 @@ func bundleFile(t *testing.T, entries ...plancache.Entry) string {
 	return path
 }
 
-func noteEntry(text string) plancache.Entry { return plancache.Entry{Kind: cpu.KindKernel, Key: text} }
+// noteEntry is an entry in which an earlier version noted a kernel that ran.
+var noteEntry = plancache.Entry{Kind: lookup.KindKernel, Key: "device=cpu\ncc/cc/cc\nin 0 : float32\nout 1 : float32\n%0 = load 0 : float32\nstore 1 %0\n"}
 
 // filesIn returns the files of a directory.
 func filesIn(t *testing.T, dir string) map[string]string {
@@ -59,7 +60,7 @@ func planEntry(form string) plancache.Entry {
 // TestPlansGenGolden compares a package with testdata; -update rewrites it.
 func TestPlansGenGolden(t *testing.T) {
 	dir := t.TempDir()
-	code, out, errs := fusebench("plans", "gen", "-o", dir, "-pkg", "shipped", bundleFile(t, noteEntry(scaleNote), planEntry("one")))
+	code, out, errs := fusebench("plans", "gen", "-o", dir, "-pkg", "shipped", bundleFile(t, planEntry("one")))
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d, %q", code, errs)
 	}
@@ -84,9 +85,6 @@ func TestPlansGenGolden(t *testing.T) {
 	}
 }
 
-// scaleNote is the note of a kernel that multiplies by a scalar.
-const scaleNote = "device=cpu\ncc/cc/cc\nin 0 : float32\nout 1 : float32\nscalar 0 : float32\n%0 = load 0 : float32\n%1 = scalar 0 : float32\n%2 = mul %0 %1 : float32\nstore 1 %2\n"
-
 // TestPlansGenAgain checks that the same bundle gives the same files, in any order of its
 // entries. Files of an earlier run are removed, and other files stay.
 func TestPlansGenAgain(t *testing.T) {
@@ -99,13 +97,13 @@ func TestPlansGenAgain(t *testing.T) {
 		}
 		return filesIn(t, dir)
 	}
-	one := gen(bundleFile(t, noteEntry(scaleNote), planEntry("one")))
+	one := gen(bundleFile(t, planEntry("two"), planEntry("one")))
 	for _, name := range []string{"mine.go", genPrefix + "kernels_0_avx2.c"} { // an earlier version wrote the second one
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("package shipped\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	two := gen(bundleFile(t, planEntry("one"), noteEntry(scaleNote)))
+	two := gen(bundleFile(t, planEntry("one"), planEntry("two")))
 	if got := slices.Sorted(maps.Keys(two)); !slices.Equal(got, []string{"mine.go", genBundle, genPlans}) {
 		t.Errorf("files %v", got)
 	}
@@ -115,17 +113,18 @@ func TestPlansGenAgain(t *testing.T) {
 	}
 }
 
-// TestPlansGenLeft checks that plans of another version are left out and reported, with the
-// reason, and that all other entries are in the package.
+// TestPlansGenLeft checks that plans of another version and notes of kernels are left out and
+// reported, with the reason, and that all other entries are in the package.
 func TestPlansGenLeft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "p")
-	bundle := bundleFile(t, noteEntry(scaleNote), planEntry("one"), plancache.Entry{Kind: kindPlan, Key: "fusion=0.1 device=cpu\nkey", Value: []byte("x")})
+	bundle := bundleFile(t, noteEntry, planEntry("one"), plancache.Entry{Kind: kindPlan, Key: "fusion=0.1 device=cpu\nkey", Value: []byte("x")})
 	code, out, errs := fusebench("plans", "gen", "-o", dir, bundle)
-	if code != 0 || errs != "" || !strings.Contains(out, "package p with 1 plans\n") || !strings.Contains(out, "left out: plans: plans of version 0.1") {
+	if code != 0 || errs != "" || !strings.Contains(out, "package p with 1 plans\n") || !strings.Contains(out, "left out: plans: plans of version 0.1") ||
+		!strings.Contains(out, "left out: 1 notes of kernels") {
 		t.Errorf("exit %d, %q, %q", code, errs, out)
 	}
 	b, err := plancache.ReadBundle([]byte(filesIn(t, dir)[genBundle]))
-	if err != nil || b.Len() != 2 {
+	if err != nil || b.Len() != 1 {
 		t.Errorf("the package's bundle: %v, %d entries", err, b.Len())
 	}
 }
@@ -145,7 +144,7 @@ func TestPlansGenOfCache(t *testing.T) {
 func TestPlansGenErrors(t *testing.T) {
 	dir := t.TempDir()
 	damaged := filepath.Join(dir, "damaged")
-	good, err := os.ReadFile(bundleFile(t, noteEntry(scaleNote)))
+	good, err := os.ReadFile(bundleFile(t, planEntry("one")))
 	if err != nil {
 		t.Fatal(err)
 	}

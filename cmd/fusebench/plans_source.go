@@ -20,7 +20,6 @@ import (
 	"github.com/millrace-go/millrace/plancache"
 	"github.com/millrace-go/millrace/plancache/lookup"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/runtime/cpu"
 )
 
 // A remembered is one entry of a cache or a bundle, or a file that is no valid entry.
@@ -70,15 +69,14 @@ var contents = map[string]func(r *remembered) error{
 		_, _, err := shader.ReadNote(r.dialect(), key, string(r.Value))
 		return err
 	},
-	cpu.KindKernel: func(r *remembered) error {
-		_, err := cpu.ParseNote(r.Key)
-		return err
-	},
 }
 
 // foreigners say why entries of a kind are of no use to this version.
 var foreigners = map[string]func(r *remembered) (why string){
 	kindPlan: (*remembered).foreignPlans,
+	lookup.KindKernel: func(*remembered) string {
+		return "an earlier version noted kernels that ran; nothing reads these notes any more"
+	},
 	runtime.KindShader: func(r *remembered) string {
 		d := r.dialect()
 		switch {
@@ -160,7 +158,7 @@ func (r *remembered) checkPlans() error {
 }
 
 // entryKinds are the kinds of entries that this version writes.
-var entryKinds = []string{kindPlan, "tuning", runtime.KindKernel, runtime.KindShader, "ahead", "binary", "compiler", "object"}
+var entryKinds = []string{kindPlan, "tuning", runtime.KindShader, "ahead", "binary", "compiler", "object"}
 
 // readSource reads all entries of a cache directory or of a bundle file, by kind and name. If
 // kinds are given, it reads only those.

@@ -78,8 +78,31 @@ func TestPlansList(t *testing.T) {
 	if rows := listed(t, "-kinds", "object", dir); len(rows) != 0 {
 		t.Errorf("objects: %+v", rows)
 	}
-	for _, r := range listed(t, "-kinds", "kernel", dir) { // none if kernels cannot be compiled
-		if r.Kind != "kernel" || r.Device != "cpu" || r.Bytes == 0 || r.State != "ok" {
+}
+
+// TestPlansOfNotes checks the notes of kernels that an earlier version left: list and verify say
+// that nothing reads them, an export leaves them out, and prune removes them.
+func TestPlansOfNotes(t *testing.T) {
+	dir := plansCache(t)
+	cacheWith(t, dir, noteEntry.Kind, noteEntry.Key, "x86_64")
+	rows := listed(t, "-kinds", "kernel", dir)
+	if len(rows) != 1 || rows[0].State != "foreign" || !strings.Contains(rows[0].Why, "an earlier version noted") {
+		t.Errorf("%+v", rows)
+	}
+	if code, out, errs := fusebench("plans", "verify", dir); code != 0 || !strings.Contains(out, "an earlier version noted") {
+		t.Errorf("exit %d, %q\n%s", code, errs, out)
+	}
+	file, _ := exported(t, dir)
+	for _, r := range listed(t, file) {
+		if r.Kind == "kernel" || r.State != "ok" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if code, _, errs := fusebench("plans", "prune", dir); code != 0 {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+	for _, r := range listed(t, dir) {
+		if r.Kind == "kernel" {
 			t.Errorf("%+v", r)
 		}
 	}

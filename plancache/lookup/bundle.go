@@ -29,8 +29,7 @@ var bundledKinds = map[string]func(x *Finder, scope string) (why string){
 		}
 		return ""
 	},
-	// Notes of kernels say what ran, for people. No device uses them.
-	runtime.KindKernel: func(*Finder, string) string { return "" },
+	KindKernel: func(*Finder, string) string { return "" },
 	runtime.KindShader: func(x *Finder, scope string) string {
 		if own := x.Caps.Scope(); scope != own {
 			return fmt.Sprintf("the shaders are for %s, this device is %s", scope, own)

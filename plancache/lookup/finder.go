@@ -32,6 +32,10 @@ const (
 	KindPeaks  = "peaks"
 )
 
+// KindKernel is the kind of entries in which earlier versions noted the kernels that ran on the
+// CPU. Bundles and caches of that time hold them; nothing reads or writes them now.
+const KindKernel = "kernel"
+
 // OpenCache opens the cache that the options name. A device also works without one: an error is
 // counted and reported to the hooks.
 func (x *Finder) OpenCache() {

@@ -43,7 +43,6 @@ type device struct {
 	alone crews // crews of one thread, the calling one
 	crowd threads.Crowd
 	comp  *ccode.Compiler // nil if no C is compiled
-	notes *notes          // nil if no notes are kept
 
 	expected expected
 
@@ -91,9 +90,6 @@ func open(c runtime.Config) (*device, error) {
 		d.comp = d.newCompiler()
 	}
 	d.tellNoTarget()
-	if c.Tier >= 0 {
-		d.notes = newNotes(c.Cache)
-	}
 	return d, nil
 }
 
@@ -158,9 +154,6 @@ func (d *device) Wait(background bool) error {
 	if background && comp != nil {
 		comp.Wait()
 	}
-	if background {
-		d.notes.wait()
-	}
 	return nil
 }
 
@@ -182,7 +175,6 @@ func (d *device) Close() error {
 		return nil
 	}
 	d.closed = true
-	d.notes.wait()
 	d.wide.close()
 	d.alone.close()
 	if d.comp != nil {

@@ -267,9 +267,6 @@ func (d *device) choose(r *ready) {
 	}
 	key := r.classKey()
 	v := r.sched.variantFor(&key)
-	if !r.l.Provisional && !v.noted.Load() {
-		d.notes.add(v)
-	}
 	if r.code = v.code.Load(); r.code != nil {
 		return
 	}

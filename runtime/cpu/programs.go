@@ -52,25 +52,6 @@ func (x *programs) forget(key uint64) {
 	x.byKey[key] = left
 }
 
-// all lists the live programs in the order of their keys.
-func (x *programs) all() (list []*program) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	keys := make([]uint64, 0, len(x.byKey))
-	for key := range x.byKey {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		for _, w := range x.byKey[key] {
-			if p := w.Value(); p != nil {
-				list = append(list, p)
-			}
-		}
-	}
-	return list
-}
-
 // build finds or makes the program of a kernel.
 func (x *programs) build(d *device, k *codegen.Kernel) (*program, error) {
 	x.mu.Lock()

@@ -141,7 +141,6 @@ type variant struct {
 	sched *schedule
 	key   classKey
 	code  atomic.Pointer[compiled] // nil until code exists
-	noted atomic.Bool              // its kernel and layout were noted, see notes
 
 	heat   atomic.Int64 // of the launches so far, see heatToCompile
 	making sync.Mutex   // held to make machine code

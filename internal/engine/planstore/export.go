@@ -170,9 +170,6 @@ func (x *export) addCache() error {
 		switch e.Kind {
 		case lookup.KindPlan:
 			x.addForeign(e, scope)
-		case runtime.KindKernel:
-			e.Value = nil // the value names a file of this machine
-			x.addNote(e)
 		case runtime.KindShader:
 			x.addNote(e)
 		case lookup.KindTuning:

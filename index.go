@@ -360,7 +360,7 @@ func (t *Tensor) scatters(name string, unusable, indices, updates *Tensor, axis 
 	switch op := how.Op(); {
 	case err != nil:
 	case how >= ir.NumCombines:
-		err = shapeErr("unknown way to combine %d", how)
+		err = shapeErr("way %d to combine does not exist", how)
 	case !indices.DType().IsInt():
 		err = dtypeErr("indices cannot have dtype %v, only integers", indices.DType())
 	case updates.DType() != t.DType():

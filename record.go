@@ -106,7 +106,7 @@ func only(op ir.Op, ok func(DType) bool, use string, t *Tensor, more ...stream.A
 	for {
 		x := seen(t)
 		if dt := x.Is.DType(); dt != Invalid && !ok(dt) {
-			return failed(op.String(), dtypeErr("%v tensor: %s", dt, use), t)
+			return failed(op.String(), dtypeErr("the op does not take %v: %s", dt, use), t)
 		}
 		var args [2]stream.Arg
 		args[0] = x

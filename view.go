@@ -158,7 +158,7 @@ func axesOf(axes []int, rank int) ([]int, error) {
 	list := make([]int, len(axes))
 	for i, a := range axes {
 		if a < -rank || a >= rank {
-			return nil, shapeErr("axis %d of a tensor of rank %d", a, rank)
+			return nil, shapeErr("axis %d does not exist in a tensor of rank %d", a, rank)
 		}
 		if a < 0 {
 			a += rank

@@ -26,7 +26,7 @@ import (
 // values.
 func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrace.Tensor) []*millrace.Tensor {
 	if f == nil {
-		return []*tensor{refuse("checkpoint", "nil function")}
+		return []*tensor{refuse("checkpoint", "the function is nil")}
 	}
 	var held []*tensor // hold them before f sets one of them
 	for _, t := range in {

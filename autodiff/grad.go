@@ -45,7 +45,7 @@ func Watch(t *millrace.Tensor) *millrace.Tensor { return Options{}.Watch(t) }
 // CheckFinite matters here.
 func (o Options) Watch(t *millrace.Tensor) *millrace.Tensor {
 	if t.Err() == nil && !t.DType().IsFloat() {
-		return hostapi.Fail("watch", fmt.Errorf("%w: %v tensor: floats only", millrace.ErrDType, t.DType()), []any{t}).(*tensor)
+		return hostapi.Fail("watch", fmt.Errorf("%w: a tensor of %v cannot be watched, only floats", millrace.ErrDType, t.DType()), []any{t}).(*tensor)
 	}
 	if t.Err() != nil {
 		return t.Neg() // the result carries t's error, or that of a nil tensor
@@ -140,7 +140,7 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 	}
 	o.Keep = o.Keep || o.Follow
 	if len(cots) != len(outs) {
-		return fail("%w: %d results and %d gradients of them", millrace.ErrShape, len(outs), len(cots))
+		return fail("%w: %d gradients were given for %d results", millrace.ErrShape, len(cots), len(outs))
 	}
 	goals := make([]link, len(wrt))
 	for i, t := range wrt {
@@ -171,7 +171,7 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 		}
 	}
 	if len(outs) == 0 {
-		return fail("%w: no results", ErrGraph)
+		return fail("%w: no results were given", ErrGraph)
 	}
 	if o.CheckFinite {
 		if err := firstNotFinite(outs); err != nil {
@@ -247,7 +247,7 @@ func ValueAndGrad(f func(in []*millrace.Tensor) *millrace.Tensor, in ...*millrac
 func (o Options) ValueAndGrad(f func(in []*millrace.Tensor) *millrace.Tensor, in ...*millrace.Tensor) (value *millrace.Tensor, grads []*millrace.Tensor, err error) {
 	by := operror.TrailHere()
 	if f == nil {
-		return nil, nil, fmt.Errorf("valueandgrad at %s: nil function", by)
+		return nil, nil, fmt.Errorf("valueandgrad at %s: the function is nil", by)
 	}
 	before := adhook.Count.Load()
 	ws := o.watchAll(in)

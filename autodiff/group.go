@@ -88,7 +88,7 @@ func made(outs, in []*tensor, after uint64) (own []*tensor) {
 func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 	backward func(in, out, d []*millrace.Tensor) []*millrace.Tensor, in ...*millrace.Tensor) []*millrace.Tensor {
 	if forward == nil || backward == nil {
-		return []*tensor{refuse("custom", "nil function")}
+		return []*tensor{refuse("custom", "a function is nil")}
 	}
 	plain := plainly(in)
 	outs := slices.Clone(forward(plain))

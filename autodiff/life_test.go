@@ -440,7 +440,7 @@ func TestBadInput(t *testing.T) {
 			_, err := autodiff.Grad(x.Sum(), x, y)
 			return err
 		}, autodiff.ErrGraph, []string{"tensor 1", "watched tensor at", "life_test.go", "device"}},
-		{"of nothing", func() error { x := w(); _, err := autodiff.VJP(nil, nil, []*T{x}); return err }, autodiff.ErrGraph, []string{"no results"}},
+		{"of nothing", func() error { x := w(); _, err := autodiff.VJP(nil, nil, []*T{x}); return err }, autodiff.ErrGraph, []string{"no results were given"}},
 		{"custom with too few", func() error {
 			x := w()
 			y := autodiff.Custom(func(in []*T) []*T { return []*T{in[0].Exp()} }, func(in, out, d []*T) []*T { return nil }, x)
@@ -465,6 +465,63 @@ func TestBadInput(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDTypesAndRanks calls each function with every dtype and ranks 0 to 2. It has a result, or an
+// error that names the line. Nothing panics.
+func TestDTypesAndRanks(t *testing.T) {
+	w := autodiff.Watch(millrace.FromSlice([]float64{1, 2, 3}))
+	same := func(in []*T) []*T { return in }
+	pass := func(in, out, d []*T) []*T { return d }
+	errs := func(ts []*T) error {
+		for _, x := range ts {
+			if err := x.Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	anyRank, number := [2]int{0, 2}, [2]int{0, 0}
+	floats, anyDType := millrace.DType.IsFloat, func(millrace.DType) bool { return true }
+	for name, c := range map[string]struct {
+		call   func(x *T) error
+		dtypes func(millrace.DType) bool
+		ranks  [2]int
+	}{
+		"Watch":      {func(x *T) error { return autodiff.Watch(x).Err() }, floats, anyRank},
+		"Detach":     {func(x *T) error { return autodiff.Detach(x).Err() }, anyDType, anyRank},
+		"Grad":       {func(x *T) error { _, err := autodiff.Grad(x, w); return err }, floats, number},
+		"VJP":        {func(x *T) error { _, err := autodiff.VJP([]*T{x}, []*T{x}, []*T{w}); return err }, floats, anyRank},
+		"JVP":        {func(x *T) error { _, _, err := autodiff.JVP(same, []*T{x}, []*T{x}); return err }, floats, anyRank},
+		"JVP of w":   {func(x *T) error { _, _, err := autodiff.JVP(same, []*T{w}, []*T{x}); return err }, floats, [2]int{3, 3}},
+		"Checkpoint": {func(x *T) error { return errs(autodiff.Checkpoint(same, x)) }, anyDType, anyRank},
+		"Custom":     {func(x *T) error { return errs(autodiff.Custom(same, pass, x, w)) }, anyDType, anyRank},
+		"ValueAndGrad": {func(x *T) error {
+			_, _, err := autodiff.ValueAndGrad(func(in []*T) *T { return in[0] }, x)
+			return err
+		}, floats, number},
+		"HessianVectorProduct": {func(x *T) error {
+			_, err := autodiff.HessianVectorProduct(func(in []*T) *T { return in[0].Square().Sum() }, []*T{x}, []*T{x})
+			return err
+		}, floats, anyRank},
+		"HessianVectorProduct of w": {func(x *T) error {
+			_, err := autodiff.HessianVectorProduct(func(in []*T) *T { return in[0].Square().Sum() }, []*T{w}, []*T{x})
+			return err
+		}, floats, [2]int{3, 3}},
+	} {
+		for _, dt := range []millrace.DType{millrace.Bool, millrace.Int8, millrace.Int64, millrace.Uint8, millrace.Uint64, millrace.Float16, millrace.BFloat16, millrace.Float32, millrace.Float64} {
+			for rank := range 3 {
+				err := c.call(millrace.Ones(dt, slices.Repeat([]int{2}, rank)...))
+				good := c.dtypes(dt) && rank >= c.ranks[0] && rank <= c.ranks[1]
+				if good != (err == nil) || err != nil && !strings.Contains(err.Error(), "life_test.go:") {
+					t.Errorf("%s of %v, rank %d: %v", name, dt, rank, err)
+				}
+			}
+		}
+		if err := c.call(nil); err == nil || !strings.Contains(err.Error(), "life_test.go:") {
+			t.Errorf("%s of nil: %v", name, err)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 func JVP(f func(in []*millrace.Tensor) []*millrace.Tensor, in, v []*millrace.Tensor) (out, d []*millrace.Tensor, err error) {
 	by := operror.TrailHere()
 	if f == nil || len(v) != len(in) {
-		return nil, nil, fmt.Errorf("jvp at %s: %w: nil function, or %d tensors with %d directions", by, millrace.ErrShape, len(in), len(v))
+		return nil, nil, fmt.Errorf("jvp at %s: %w: the function is nil, or %d directions were given for %d tensors", by, millrace.ErrShape, len(v), len(in))
 	}
 	before := adhook.Count.Load()
 	ws := Options{}.watchAll(in)
@@ -78,7 +78,7 @@ func JVP(f func(in []*millrace.Tensor) []*millrace.Tensor, in, v []*millrace.Ten
 func HessianVectorProduct(f func(in []*millrace.Tensor) *millrace.Tensor, in, v []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	by := operror.TrailHere()
 	if f == nil || len(v) != len(in) {
-		return nil, fmt.Errorf("hessianvectorproduct at %s: %w: nil function, or %d tensors with %d directions", by, millrace.ErrShape, len(in), len(v))
+		return nil, fmt.Errorf("hessianvectorproduct at %s: %w: the function is nil, or %d directions were given for %d tensors", by, millrace.ErrShape, len(v), len(in))
 	}
 	before := adhook.Count.Load()
 	ws := Options{}.watchAll(in)

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,18 +18,19 @@ type Uniform interface {
 
 // RandomCrop shifts each image of a batch (batch, channels, height, width) by a random vector of up
 // to padding pixels in either direction: it cuts a window of the image's size at a random place
-// from the image with a frame of padding zeros (torchvision's RandomCrop). A padding below 0, or a
-// tensor that is no batch of images, gives [millrace.ErrShape].
+// from the image with a frame of padding zeros (torchvision's RandomCrop). The result has x's shape
+// and dtype, which may be any. A padding below 0, or a tensor that is no batch of images, gives
+// [millrace.ErrShape]; a nil r is an error, too.
 //
 // It is a gather on the device, and fuses with ops on its result. It draws one tensor with 2
 // numbers for each image.
 func RandomCrop(r Uniform, x *millrace.Tensor, padding int) *millrace.Tensor {
-	if t := notImages("randomcrop", x); t != nil {
+	if t := notImages("randomcrop", r, x); t != nil {
 		return t
 	}
 	n, c, h, w := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
 	if padding < 0 || padding > math.MaxInt16 || h+padding+1 > math.MaxInt32/(w+padding+1) { // pixels are counted in Int32
-		return failed("randomcrop", fmt.Errorf("%w: a padding of %d for images of %d by %d", millrace.ErrShape, padding, h, w), x)
+		return failed("randomcrop", fmt.Errorf("%w: a padding of %d does not fit images of %d by %d", millrace.ErrShape, padding, h, w), x)
 	}
 	var g garbage
 	defer g.release()
@@ -49,10 +51,10 @@ func RandomCrop(r Uniform, x *millrace.Tensor, padding int) *millrace.Tensor {
 
 // RandomFlip mirrors about half of the images of a batch (batch, channels, height, width) from left
 // to right (torchvision's RandomHorizontalFlip). The result has x's shape and dtype, which may be
-// any. A tensor that is no batch of images gives [millrace.ErrShape]. It draws one number for each
-// image.
+// any. A tensor that is no batch of images gives [millrace.ErrShape]; a nil r is an error, too. It
+// draws one number for each image.
 func RandomFlip(r Uniform, x *millrace.Tensor) *millrace.Tensor {
-	if t := notImages("randomflip", x); t != nil {
+	if t := notImages("randomflip", r, x); t != nil {
 		return t
 	}
 	var g garbage
@@ -76,14 +78,14 @@ func Normalize(x *millrace.Tensor, mean, std []float64) *millrace.Tensor {
 	case dt == millrace.Uint8:
 		x = g.add(g.add(x.Cast(millrace.Float32)).DivScalar(255))
 	case !dt.IsFloat():
-		return failed(op, fmt.Errorf("%w: %v tensor: floats or uint8", millrace.ErrDType, dt), x)
+		return failed(op, fmt.Errorf("%w: images cannot have dtype %v, only floats or Uint8", millrace.ErrDType, dt), x)
 	}
 	if x.Rank() < 2 || x.Dim(1) != len(mean) || len(mean) != len(std) {
 		return failed(op, fmt.Errorf("%w: %d means and %d deviations were given for the channels of %v", millrace.ErrShape, len(mean), len(std), x.Shape()), x)
 	}
 	for k := range mean {
 		if math.IsNaN(mean[k]) || math.IsInf(mean[k], 0) || math.IsNaN(std[k]) || math.IsInf(std[k], 0) || std[k] == 0 {
-			return failed(op, fmt.Errorf("%w: channel %d of mean %v and deviation %v", millrace.ErrShape, k, mean[k], std[k]), x)
+			return failed(op, fmt.Errorf("%w: channel %d has mean %v and deviation %v, they must be finite and the deviation not 0", millrace.ErrShape, k, mean[k], std[k]), x)
 		}
 	}
 	return g.add(x.Sub(perChannel(&g, x, mean))).Div(perChannel(&g, x, std))
@@ -104,11 +106,14 @@ func perChannel(g *garbage, x *millrace.Tensor, v []float64) *millrace.Tensor {
 	return t
 }
 
-// notImages returns the failed result for a tensor that is no batch of images, else nil.
-func notImages(op string, x *millrace.Tensor) *millrace.Tensor {
+// notImages returns the failed result for a tensor that is no batch of images, or without random
+// numbers, else nil.
+func notImages(op string, r Uniform, x *millrace.Tensor) *millrace.Tensor {
 	switch {
 	case x.Err() != nil:
 		return failed(op, x.Err(), x)
+	case r == nil:
+		return failed(op, errNoUniform, x)
 	case x.Rank() != 4:
 		return failed(op, fmt.Errorf("%w: %v is not (batch, channels, height, width)", millrace.ErrShape, x.Shape()), x)
 	case x.Dim(2) > maxPixels/max(x.Dim(3), 1):
@@ -120,6 +125,8 @@ func notImages(op string, x *millrace.Tensor) *millrace.Tensor {
 func failed(op string, err error, x *millrace.Tensor) *millrace.Tensor {
 	return hostapi.Fail(op, err, []any{x}).(*millrace.Tensor)
 }
+
+var errNoUniform = errors.New("the source of random numbers is nil")
 
 // from makes the numbers first, first+1, … (n of them) on x's stream.
 func from(g *garbage, x *millrace.Tensor, first, n int) *millrace.Tensor {

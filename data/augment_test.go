@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -141,6 +142,37 @@ func TestNormalize(t *testing.T) {
 	flat := data.Normalize(millrace.FromSlice([]float32{1, 2, 3, 4}, 2, 2), []float64{1, 2}, []float64{2, 1})
 	if got := fmt.Sprint(values[float32](t, flat)); got != "[0 0 1 2]" {
 		t.Errorf("of a matrix: %s", got)
+	}
+}
+
+// TestAugmentDTypesAndRanks calls each function with every dtype, ranks 0 to 5 and no random numbers.
+// It has a result, or an error with the line.
+func TestAugmentDTypesAndRanks(t *testing.T) {
+	r := drawing(nn.NewRandom(1), nil)
+	line := func() int { _, _, n, _ := runtime.Caller(1); return n }
+	two := []float64{1, 2}
+	anyDType := func(millrace.DType) bool { return true }
+	for name, c := range map[string]struct {
+		call   func(x *millrace.Tensor) (*millrace.Tensor, int)
+		dtypes func(dt millrace.DType) bool
+		ranks  [2]int
+	}{
+		"crop":            {func(x *millrace.Tensor) (*millrace.Tensor, int) { return data.RandomCrop(r, x, 1), line() }, anyDType, [2]int{4, 4}},
+		"flip":            {func(x *millrace.Tensor) (*millrace.Tensor, int) { return data.RandomFlip(r, x), line() }, anyDType, [2]int{4, 4}},
+		"normalize":       {func(x *millrace.Tensor) (*millrace.Tensor, int) { return data.Normalize(x, two, two), line() }, func(dt millrace.DType) bool { return dt.IsFloat() || dt == millrace.Uint8 }, [2]int{2, 5}},
+		"crop of nothing": {func(x *millrace.Tensor) (*millrace.Tensor, int) { return data.RandomCrop(nil, x, 1), line() }, anyDType, [2]int{6, 6}},
+		"flip of nothing": {func(x *millrace.Tensor) (*millrace.Tensor, int) { return data.RandomFlip(nil, x), line() }, anyDType, [2]int{6, 6}},
+	} {
+		for _, dt := range []millrace.DType{millrace.Bool, millrace.Int8, millrace.Int64, millrace.Uint8, millrace.Uint64, millrace.Float16, millrace.BFloat16, millrace.Float32, millrace.Float64} {
+			for rank := range 6 {
+				y, at := c.call(millrace.Ones(dt, slices.Repeat([]int{2}, rank)...))
+				good := c.dtypes(dt) && rank >= c.ranks[0] && rank <= c.ranks[1]
+				var op *millrace.OpError
+				if err := y.Err(); good != (err == nil) || err != nil && (!errors.As(err, &op) || !strings.HasSuffix(op.Caller, fmt.Sprintf("augment_test.go:%d", at))) {
+					t.Errorf("%s of %v, rank %d: %v", name, dt, rank, err)
+				}
+			}
+		}
 	}
 }
 

@@ -44,7 +44,7 @@ type cifar struct {
 
 func openCIFAR(files []string, labels []cifarLabel, order []int) (Source, error) {
 	if len(files) == 0 {
-		return nil, errors.New("data: no files of CIFAR")
+		return nil, errors.New("data: no files of CIFAR were given")
 	}
 	var parts []Source
 	var opened []*os.File

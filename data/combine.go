@@ -15,7 +15,7 @@ import (
 func Subset(src Source, indices []int) (Source, error) {
 	n := src.Len()
 	if k := slices.IndexFunc(indices, func(i int) bool { return i < 0 || i >= n }); k >= 0 {
-		return nil, fmt.Errorf("data: subset: index %d of %d records", indices[k], n)
+		return nil, fmt.Errorf("data: subset: index %d does not exist in %d records", indices[k], n)
 	}
 	return &subset{src, indices}, nil
 }
@@ -57,7 +57,7 @@ func Split(src Source, fraction float64, seed uint64) (first, rest Source, err e
 // millrace.ErrShape.
 func Concat(sources ...Source) (Source, error) {
 	if len(sources) == 0 {
-		return nil, fmt.Errorf("data: concat: no sources")
+		return nil, fmt.Errorf("data: concat: no sources were given")
 	}
 	s := &concat{sources: slices.Clone(sources), ends: make([]int, len(sources))}
 	fields, total := sources[0].Fields(), 0
@@ -99,7 +99,7 @@ func Zip(sources ...Source) (Source, error) {
 	s := &zip{sources: slices.Clone(sources)}
 	for k, src := range sources {
 		if src.Len() != sources[0].Len() {
-			return nil, fmt.Errorf("data: zip: %w: %d records in source 0, %d in source %d", millrace.ErrShape, sources[0].Len(), src.Len(), k)
+			return nil, fmt.Errorf("data: zip: %w: source 0 has %d records, source %d has %d", millrace.ErrShape, sources[0].Len(), k, src.Len())
 		}
 		s.fields = append(s.fields, src.Fields()...)
 	}

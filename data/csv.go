@@ -160,7 +160,7 @@ func readCSV(r io.Reader, path string, opt CSVOptions) (*Table, error) {
 	case t.n == 0 && t.Skipped > 0:
 		return nil, bad("a value is missing in each of its %d lines", t.Skipped)
 	case t.n == 0:
-		return nil, bad("no records")
+		return nil, bad("the table has no records")
 	}
 	return t, t.finish(texts)
 }
@@ -169,9 +169,9 @@ func readCSV(r io.Reader, path string, opt CSVOptions) (*Table, error) {
 func (o *CSVOptions) check() error {
 	switch {
 	case o.Label != "" && o.Target != "":
-		return errors.New("both a label and a target")
+		return errors.New("both a label and a target were given")
 	case o.Classes < 0 || int64(o.Classes) > maxClasses:
-		return fmt.Errorf("%d classes", o.Classes)
+		return fmt.Errorf("there cannot be %d classes", o.Classes)
 	case o.Missing > MissingSkip:
 		return fmt.Errorf("Missing is %d, which does not exist", o.Missing)
 	}

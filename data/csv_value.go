@@ -37,7 +37,7 @@ func (ids textIDs) id(column int, text string, known []string) (int32, error) {
 		return 0, fmt.Errorf("%q is not one of the %d texts of the table in Like", text, len(known))
 	}
 	if column != labelColumn && len(list) == maxTexts {
-		return 0, fmt.Errorf("more than %d texts", maxTexts)
+		return 0, fmt.Errorf("the column has more than %d texts", maxTexts)
 	}
 	id = int32(len(list))
 	list[strings.Clone(text)] = id
@@ -210,7 +210,7 @@ func (t *Table) result(text string, texts textIDs) error {
 		return fmt.Errorf("%q is not the number of a class", text)
 	}
 	if l < 0 || l >= float64(t.opt.Classes) {
-		return fmt.Errorf("label %s of %d classes", text, t.opt.Classes)
+		return fmt.Errorf("label %s is not one of %d classes", text, t.opt.Classes)
 	}
 	t.labels = append(t.labels, int32(l))
 	return nil

@@ -57,7 +57,7 @@ func ExampleCSV() {
 	fmt.Println(err)
 	// Output:
 	// 300 digits of 64 pixels
-	// data: testdata/digits.csv: record 5: malformed: line 7, column "64": label 5 of 5 classes
+	// data: testdata/digits.csv: record 5: malformed: line 7, column "64": label 5 is not one of 5 classes
 }
 
 // Records that are in memory become a source.

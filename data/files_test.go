@@ -150,7 +150,7 @@ func TestMNIST(t *testing.T) {
 		t.Error(got)
 	}
 	err = s.Read(3, room(s))
-	if re, ok := errors.AsType[*data.RecordError](err); !ok || re.File != labels || re.Record != 3 || !errors.Is(err, data.ErrFormat) || !strings.Contains(err.Error(), "label 10 of 10 classes") {
+	if re, ok := errors.AsType[*data.RecordError](err); !ok || re.File != labels || re.Record != 3 || !errors.Is(err, data.ErrFormat) || !strings.Contains(err.Error(), "label 10 is not one of 10 classes") {
 		t.Error(err)
 	}
 	few := write(t, "few", idx(8, []uint32{4}, []uint8{0, 9, 1, 10}))

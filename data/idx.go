@@ -50,7 +50,7 @@ func MNIST(images, labels string, classes int) (Source, error) {
 	case y.field.DType != millrace.Uint8 || len(y.field.Shape) != 0:
 		return nil, fmt.Errorf("data: %s: %w", labels, bad("the records are %v%v, not labels", y.field.DType, y.field.Shape))
 	case x.n != y.n:
-		return nil, fmt.Errorf("data: %s and %s: %w", images, labels, bad("%d images and %d labels", x.n, y.n))
+		return nil, fmt.Errorf("data: %s and %s: %w", images, labels, bad("there are %d images and %d labels", x.n, y.n))
 	}
 	x.field.Name, x.field.Shape = "image", append([]int{1}, x.field.Shape...)
 	label := Field{Name: "label", DType: millrace.Int32}
@@ -68,7 +68,7 @@ func MNIST(images, labels string, classes int) (Source, error) {
 // checkLabel returns an error for a label out of range.
 func checkLabel(file string, record, label, classes int) error {
 	if label < 0 || label >= classes {
-		return &RecordError{file, record, bad("label %d of %d classes", label, classes)}
+		return &RecordError{file, record, bad("label %d is not one of %d classes", label, classes)}
 	}
 	return nil
 }
@@ -188,9 +188,9 @@ func idxHeader(r io.Reader, path string, start []byte) (*idx, error) {
 	case head[0] != 0 || head[1] != 0:
 		return nil, bad("it starts with %#x, as no IDX file does", head[:])
 	case !ok:
-		return nil, bad("elements of the unknown kind %#x", head[2])
+		return nil, bad("the elements have the unknown kind %#x", head[2])
 	case rank < 1 || rank > maxRank+1:
-		return nil, bad("%d dimensions", rank)
+		return nil, bad("the array has %d dimensions", rank)
 	}
 	s := &idx{path: path, start: int64(len(head) + 4*rank)}
 	dims := make([]byte, 4*rank)

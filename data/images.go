@@ -138,7 +138,7 @@ func (s *Folder) measure() error {
 		return sniff.With(broken(err), sniff.Head(f), sniff.PNG, sniff.JPEG)
 	}
 	if c.Width < 1 || c.Height < 1 || c.Width > maxPixels/c.Height {
-		return bad("an image of %d by %d pixels", c.Width, c.Height)
+		return bad("the image has %d by %d pixels", c.Width, c.Height)
 	}
 	s.size = image.Pt(c.Width, c.Height)
 	return nil

@@ -85,7 +85,7 @@ func NewLoader(src Source, opt Options) (*Loader, error) {
 
 func newLoader(src Source, opt Options) (*Loader, error) {
 	if src == nil {
-		return nil, errors.New("no source")
+		return nil, errors.New("the source is nil")
 	}
 	if opt.Workers == 0 {
 		opt.Workers = min(goruntime.GOMAXPROCS(0), usualWorkers)
@@ -96,11 +96,11 @@ func newLoader(src Source, opt Options) (*Loader, error) {
 	l := &Loader{src: src, fields: src.Fields(), opt: opt, n: src.Len(), ordered: -1}
 	switch {
 	case opt.Batch < 1:
-		return nil, fmt.Errorf("%d records in a batch", opt.Batch)
+		return nil, fmt.Errorf("a batch cannot have %d records", opt.Batch)
 	case opt.Workers < 0 || opt.Workers > maxWorkers:
-		return nil, fmt.Errorf("%d Workers: from 1 to %d, or 0 for the usual number", opt.Workers, maxWorkers)
+		return nil, fmt.Errorf("Workers is %d, it must be 1 to %d, or 0 for the usual number", opt.Workers, maxWorkers)
 	case opt.Prefetch < 0 || opt.Prefetch > maxPrefetch:
-		return nil, fmt.Errorf("%d batches ahead (Prefetch): from 1 to %d, or 0 for %d", opt.Prefetch, maxPrefetch, defaultPrefetch)
+		return nil, fmt.Errorf("Prefetch is %d, it must be 1 to %d, or 0 for %d", opt.Prefetch, maxPrefetch, defaultPrefetch)
 	case l.n < 1:
 		return nil, errors.New("the source has no records")
 	case opt.DropLast && l.n < opt.Batch:
@@ -153,7 +153,7 @@ func (l *Loader) place() (err error) {
 		return errors.New("batches cannot be in a scope: give a device or a stream")
 	}
 	if err == nil && l.dev == nil {
-		return errors.New("nil device or stream")
+		return errors.New("the device or stream is nil")
 	}
 	return err
 }

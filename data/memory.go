@@ -59,7 +59,7 @@ func FromColumns(cols ...Column) (Source, error) {
 			return nil, fmt.Errorf("data: column %d: %w", k, c.err)
 		}
 		if c.n != s.cols[0].n {
-			return nil, fmt.Errorf("data: %w: %d records in column 0, %d in column %d", millrace.ErrShape, s.cols[0].n, c.n, k)
+			return nil, fmt.Errorf("data: %w: column 0 has %d records, column %d has %d", millrace.ErrShape, s.cols[0].n, k, c.n)
 		}
 		c.field.Name = usualName(k)
 		s.fields = append(s.fields, c.field)

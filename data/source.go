@@ -101,7 +101,7 @@ func (f Field) check(n int) error {
 	size := max(n, 1) * f.DType.Size()
 	for _, d := range f.Shape {
 		if d < 0 || d > 0 && size > math.MaxInt/d {
-			return fmt.Errorf("field %q: %w: %d records of %v", f.Name, millrace.ErrShape, n, f.Shape)
+			return fmt.Errorf("field %q: %w: %d records of %v are too large", f.Name, millrace.ErrShape, n, f.Shape)
 		}
 		size *= d
 	}
@@ -110,7 +110,7 @@ func (f Field) check(n int) error {
 
 func checkFields(fields []Field, n int) error {
 	if len(fields) == 0 {
-		return fmt.Errorf("%w: records without fields", millrace.ErrShape)
+		return fmt.Errorf("%w: the records have no fields", millrace.ErrShape)
 	}
 	for _, f := range fields {
 		if err := f.check(n); err != nil {

@@ -50,7 +50,7 @@ type Vocabulary struct {
 // error. The same text, or [Vocabulary.String], gives the same vocabulary in another run.
 func NewVocabulary(text string) (*Vocabulary, error) {
 	if text == "" {
-		return nil, errors.New("data: vocabulary: no characters")
+		return nil, errors.New("data: vocabulary: the text has no characters")
 	}
 	if err := checkText(text); err != nil {
 		return nil, fmt.Errorf("data: vocabulary: %w", err)
@@ -107,7 +107,7 @@ func (v *Vocabulary) Decode(ids []int32) (string, error) {
 // tokens for one window are an error.
 func Windows(tokens []int32, length, stride int) (Source, error) {
 	if length < 1 || stride < 1 {
-		return nil, fmt.Errorf("data: windows: length %d and stride %d", length, stride)
+		return nil, fmt.Errorf("data: windows: length %d and stride %d are not both above 0", length, stride)
 	}
 	if len(tokens) <= length {
 		return nil, fmt.Errorf("data: windows: %d tokens are fewer than a window of %d and the token after it", len(tokens), length)

@@ -77,14 +77,14 @@ func then(t, r *millrace.Tensor) *millrace.Tensor {
 
 func (o Options) channels(img image.Image) (int, error) {
 	if o.DType != millrace.Invalid && o.DType != millrace.Uint8 && o.DType != millrace.Float32 {
-		return 0, fmt.Errorf("%w: %v: want Uint8 or Float32", millrace.ErrDType, o.DType)
+		return 0, fmt.Errorf("%w: images cannot have dtype %v, only Uint8 or Float32", millrace.ErrDType, o.DType)
 	}
 	switch o.Channels {
 	case 1, 3, 4:
 		return o.Channels, nil
 	case 0:
 	default:
-		return 0, fmt.Errorf("%w: %d channels: want 1, 3 or 4", millrace.ErrShape, o.Channels)
+		return 0, fmt.Errorf("%w: images cannot have %d channels, only 1, 3 or 4", millrace.ErrShape, o.Channels)
 	}
 	switch img.(type) {
 	case *image.Gray, *image.Gray16:
@@ -160,7 +160,7 @@ func Image(t *millrace.Tensor, o Options) (image.Image, error) {
 	}
 	h, w, c := x.Dim(0), x.Dim(1), x.Dim(2)
 	if c != 1 && c != 3 && c != 4 {
-		return nil, failed(op, fmt.Errorf("%w: %d channels in %v: want 1, 3 or 4", millrace.ErrShape, c, t.Shape()), t).Err()
+		return nil, failed(op, fmt.Errorf("%w: images cannot have the %d channels of %v, only 1, 3 or 4", millrace.ErrShape, c, t.Shape()), t).Err()
 	}
 	err := room(h, w)
 	switch {
@@ -204,7 +204,7 @@ func bytesOf(x *millrace.Tensor) ([]uint8, error) {
 		}
 		return b, err
 	default:
-		return nil, fmt.Errorf("%w: %v: want Uint8 or Float32", millrace.ErrDType, dt)
+		return nil, fmt.Errorf("%w: images cannot have dtype %v, only Uint8 or Float32", millrace.ErrDType, dt)
 	}
 }
 

@@ -158,6 +158,8 @@ func TestBadInput(t *testing.T) {
 		x    *millrace.Tensor
 		want error
 	}{
+		{millrace.Ones(millrace.Bool, 3, 2, 2), millrace.ErrDType}, {millrace.Ones(millrace.Float16, 3, 2, 2), millrace.ErrDType}, {millrace.Ones(millrace.Float64, 3, 2, 2), millrace.ErrDType},
+		{millrace.Ones(millrace.Float32), millrace.ErrShape}, {millrace.Ones(millrace.Float32, 1, 3, 2, 2), millrace.ErrShape},
 		{nil, nil}, {new(millrace.Tensor), nil}, {millrace.Ones(millrace.Uint8, 2, 2), millrace.ErrShape},
 		{millrace.Ones(millrace.Uint8, 2, 2, 3), millrace.ErrShape}, {millrace.Ones(millrace.Int32, 3, 2, 2), millrace.ErrDType},
 		{millrace.Ones(millrace.Uint8, 2).Add(millrace.Ones(millrace.Uint8, 3)), millrace.ErrShape},

@@ -111,6 +111,36 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%s: read after %v", c.op, r.Err())
 		}
 	}
+	one := func(f func(*T) *T) func(*T) (*T, int) { return func(x *T) (*T, int) { return f(x), line() } }
+	for op, call := range map[string]func(*T) (*T, int){
+		"solve":          func(x *T) (*T, int) { return linalg.Solve(x, x), line() },
+		"leastsquares":   func(x *T) (*T, int) { return linalg.LeastSquares(x, x), line() },
+		"inverse":        one(linalg.Inverse),
+		"det":            one(linalg.Det),
+		"slogdet":        func(x *T) (*T, int) { return two(linalg.SlogDet(x)), line() },
+		"cholesky":       one(linalg.Cholesky),
+		"qr":             func(x *T) (*T, int) { return two(linalg.QR(x)), line() },
+		"svd":            func(x *T) (*T, int) { return three(linalg.SVD(x)), line() },
+		"eigh":           func(x *T) (*T, int) { return two(linalg.Eigh(x)), line() },
+		"eigvalsh":       one(linalg.Eigvalsh),
+		"singularvalues": one(linalg.SingularValues),
+		"pseudoinverse":  one(linalg.PseudoInverse),
+	} {
+		for _, c := range []struct {
+			x    *T
+			want error
+		}{
+			{millrace.OnesOn(d, millrace.Bool, 2, 2), dtype}, {millrace.OnesOn(d, millrace.Int32, 2, 2), dtype}, {millrace.OnesOn(d, millrace.Uint64, 3, 2, 2), dtype},
+			{h, dtype}, {h.Cast(millrace.BFloat16), dtype}, {f(), shape}, {f(2), shape}, {nil, nil}, {new(T), nil}, {released, millrace.ErrReleased}, {broken, shape},
+		} {
+			r, n := call(c.x)
+			var op2 *millrace.OpError
+			err := r.Err()
+			if !errors.As(err, &op2) || c.want != nil && !errors.Is(err, c.want) || c.x != released && c.x != broken && (op2.Op != op || !strings.HasSuffix(op2.Caller, fmt.Sprintf("bad_test.go:%d", n))) {
+				t.Errorf("%s: %v, want %v of line %d", op, err, c.want, n)
+			}
+		}
+	}
 	if r := linalg.Det(broken); r.Err() == nil || r.Err().Error() != broken.Err().Error() {
 		t.Errorf("det of an error: %v, want %v", r.Err(), broken.Err())
 	}

@@ -48,10 +48,10 @@ func (f function) compute(ts []*tensor) ([]*tensor, error) {
 			return nil, operror.ErrNoValue // or the error that the tensor carries: see failed
 		}
 		if dt := t.DType(); dt != millrace.Float32 && dt != millrace.Float64 {
-			return nil, fmt.Errorf("%w: %v: want Float32 or Float64", millrace.ErrDType, dt)
+			return nil, fmt.Errorf("%w: a matrix cannot have dtype %v, only Float32 or Float64", millrace.ErrDType, dt)
 		}
 		if t.DType() != ts[0].DType() {
-			return nil, fmt.Errorf("%w: %v and %v", millrace.ErrDType, ts[0].DType(), t.DType())
+			return nil, fmt.Errorf("%w: the operands have dtypes %v and %v", millrace.ErrDType, ts[0].DType(), t.DType())
 		}
 		shapes[i], operands[i] = t.Shape(), t
 	}

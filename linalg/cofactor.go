@@ -32,7 +32,7 @@ func cofactorBack(in, _, d []*tensor) []*tensor {
 // areSquare rejects all but two stacks of square matrices of one shape.
 func areSquare(shapes [][]int) error {
 	if !slices.Equal(shapes[0], shapes[1]) {
-		return shapeErr("%v and %v", shapes[0], shapes[1])
+		return shapeErr("the matrices have shapes %v and %v", shapes[0], shapes[1])
 	}
 	return isSquare(shapes)
 }

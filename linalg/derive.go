@@ -105,7 +105,7 @@ func choleskyBack(_, out, d []*tensor) []*tensor {
 func qrBack(in, out, d []*tensor) []*tensor {
 	q, r := out[0], out[1]
 	if in[0].Dim(-2) < in[0].Dim(-1) {
-		return []*tensor{failed("qr", shapeErr("no gradient for %v: more columns than rows", in[0].Shape()), in[0])}
+		return []*tensor{failed("qr", shapeErr("the gradient for %v does not exist: it has more columns than rows", in[0].Shape()), in[0])}
 	}
 	m := r.MatMul(tr(d[1])).Sub(tr(d[0]).MatMul(q))
 	low := half(m)

@@ -113,7 +113,7 @@ func fitting(shapes [][]int) error {
 // fittingSides rejects a right side that does not match the matrix.
 func fittingSides(shapes [][]int) error {
 	if _, _, ok := pair(shapes[0], shapes[1]); !ok {
-		return shapeErr("%v and a right side of %v", shapes[0], shapes[1])
+		return shapeErr("%v does not fit a right side of %v", shapes[0], shapes[1])
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func (s stack) where(i int, err error) error {
 		at[d] = i % b[d]
 		i /= b[d]
 	}
-	return fmt.Errorf("%w: matrix %v of the stack", err, at)
+	return fmt.Errorf("%w: it is matrix %v of the stack", err, at)
 }
 
 // each calls f for every matrix of the stack, on several cores if work, the approximate number of

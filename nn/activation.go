@@ -78,7 +78,7 @@ type Flatten struct{ Start int }
 func (l Flatten) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	shape, start := x.Shape(), cmp.Or(l.Start, 1)
 	if start < 0 || start > len(shape) {
-		return fail("flatten", shapeErr("%v from dimension %d", shape, start), x)
+		return fail("flatten", shapeErr("dimension %d, the first to be joined, does not exist in %v", start, shape), x)
 	}
 	n := 1
 	for _, d := range shape[start:] {

@@ -35,7 +35,7 @@ func NewMultiHeadAttention(dim, heads int, opts ...Option) *MultiHeadAttention {
 	o := settled(name, opts, kNoBias|kCausal|kRotary|kDropout|kWeights|kBiases)
 	l := &MultiHeadAttention{Heads: heads, Causal: o.has(kCausal), Dropout: o.p}
 	if heads < 1 || dim%heads != 0 {
-		o.fault(name, shapeErr("%d features in %d heads", dim, heads))
+		o.fault(name, shapeErr("%d features cannot be split into %d heads", dim, heads))
 		heads = 1
 	}
 	if o.has(kRotary) {
@@ -82,11 +82,11 @@ func (l *MultiHeadAttention) Attend(c *Ctx, queries, keys, values *millrace.Tens
 	dim := w.Dim(1)
 	for _, x := range []*millrace.Tensor{queries, keys, values} {
 		if x.Rank() != 3 || x.Dim(2) != dim || x.Dim(0) != queries.Dim(0) || l.Heads < 1 {
-			return fail(name, shapeErr("%v, %v and %v for %d features", queries.Shape(), keys.Shape(), values.Shape(), dim), queries, keys, values, w)
+			return fail(name, shapeErr("queries %v, keys %v and values %v do not fit weights for %d features", queries.Shape(), keys.Shape(), values.Shape(), dim), queries, keys, values, w)
 		}
 	}
 	if keys.Dim(1) != values.Dim(1) {
-		return fail(name, shapeErr("%v keys and %v values", keys.Shape(), values.Shape()), queries, keys, values)
+		return fail(name, shapeErr("keys %v and values %v have different numbers of positions", keys.Shape(), values.Shape()), queries, keys, values)
 	}
 	q, k, v := l.project(c, queries, keys, values)
 	if l.Rotary != nil {
@@ -116,12 +116,14 @@ func (l *MultiHeadAttention) hidden(c *Ctx, scores *millrace.Tensor, hide Hide) 
 	case m == nil:
 	case m.DType() == millrace.Bool:
 		scores = scores.MaskedFill(m, never)
+	case !m.DType().IsFloat():
+		return nil, fail("attention", dtypeErr("a mask cannot have dtype %v, only Bool or a float", m.DType()), scores, m)
 	default:
 		scores = scores.Add(as(m, scores.DType()))
 	}
 	if k := hide.Keys; k != nil {
 		if k.Rank() != 2 || k.Dim(0) != scores.Dim(0) || k.Dim(1) != scores.Dim(3) {
-			return nil, fail("attention", shapeErr("padding %v for scores %v", k.Shape(), scores.Shape()), scores, k)
+			return nil, fail("attention", shapeErr("padding %v does not fit scores %v", k.Shape(), scores.Shape()), scores, k)
 		}
 		scores = scores.MaskedFill(k.Reshape(k.Dim(0), 1, 1, k.Dim(1)), never)
 	}

@@ -9,7 +9,7 @@ import (
 // CrossEntropy is the mean over rows of -log(softmax(logits)[target]) (PyTorch's cross_entropy).
 // Classes are along the last axis, or along [ClassAxis]. Targets are either indices, Int32 or
 // Int64, with the shape of logits without that axis; or probabilities, of floats and the logits'
-// shape. Other shapes are ErrShape. It takes [LabelSmoothing], [ClassWeights], and, for indices,
+// shape. Other shapes are ErrShape, other targets and logits that are not floats ErrDType. It takes [LabelSmoothing], [ClassWeights], and, for indices,
 // [IgnoreIndex]. An index out of range is ErrIndex when the loss is computed. 16-bit floats are
 // computed in float32.
 func CrossEntropy(logits, targets *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
@@ -40,8 +40,8 @@ func CrossEntropy(logits, targets *millrace.Tensor, opts ...LossOption) *millrac
 }
 
 // NLL is the mean over rows of -log[target], for logarithms of probabilities (PyTorch's nll_loss):
-// [CrossEntropy] after [millrace.Tensor.LogSoftmax]. Targets are Int32 or Int64 indices, else
-// ErrDType. It takes [ClassWeights], [IgnoreIndex] and [ClassAxis].
+// [CrossEntropy] after [millrace.Tensor.LogSoftmax]. Targets are Int32 or Int64 indices and log is
+// of floats, else ErrDType. It takes [ClassWeights], [IgnoreIndex] and [ClassAxis].
 func NLL(log, targets *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	const name = "nll"
 	o, x, bad := classes(name, log, targets, opts, lIgnore|lClassWeights|lClassAxis)
@@ -49,7 +49,7 @@ func NLL(log, targets *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 		return bad
 	}
 	if targets.DType().IsFloat() {
-		return fail(name, dtypeErr("targets of %v: want Int32 or Int64", targets.DType()), log, targets)
+		return fail(name, dtypeErr("targets cannot have dtype %v, only Int32 or Int64", targets.DType()), log, targets)
 	}
 	rows := o.rows(targets)
 	return o.counted(x.TakeAlong(rows.targets.Unsqueeze(-1), -1).Squeeze(-1).Neg(), x, rows)
@@ -66,14 +66,18 @@ func classes(name string, x, targets *millrace.Tensor, opts []LossOption, takes 
 	float := targets.DType().IsFloat()
 	switch {
 	case err != nil:
+	case !x.DType().IsFloat():
+		err = dtypeErr("%v is not a float dtype; use Cast", x.DType())
+	case !float && targets.DType() != millrace.Int32 && targets.DType() != millrace.Int64:
+		err = dtypeErr("targets cannot have dtype %v, only floats, Int32 or Int64", targets.DType())
 	case o.axis < 0 || o.axis >= len(in):
 		err = shapeErr("%v has no axis of classes", in)
 	case float && !slices.Equal(in, at), !float && !slices.Equal(slices.Delete(slices.Clone(in), o.axis, o.axis+1), at):
-		err = shapeErr("%v and targets %v, with classes along axis %d", in, at, o.axis)
+		err = shapeErr("%v with classes along axis %d does not fit targets %v", in, o.axis, at)
 	case o.weights != nil && !slices.Equal(o.weights.Shape(), []int{in[o.axis]}):
-		err = shapeErr("weights %v for %d classes", o.weights.Shape(), in[o.axis])
+		err = shapeErr("weights %v do not fit %d classes", o.weights.Shape(), in[o.axis])
 	case float && o.has(lIgnore):
-		err = dtypeErr("%v targets with IgnoreIndex: Int32 or Int64", targets.DType())
+		err = dtypeErr("with IgnoreIndex targets cannot have dtype %v, only Int32 or Int64", targets.DType())
 	}
 	if err != nil {
 		return o, nil, fail(name, err, x, targets)

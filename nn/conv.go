@@ -117,7 +117,7 @@ func (o *settings) convolution(name string, dims, size int) (kernel []int, c mil
 		c.OutputPadding = o.each(name, dims, o.outputPad, 0)
 	}
 	if o.groups < 1 {
-		o.fault(name, shapeErr("%d groups", o.groups))
+		o.fault(name, shapeErr("the number of groups %d is below 1", o.groups))
 		o.groups = 1
 	}
 	c.Groups = o.groups
@@ -127,7 +127,7 @@ func (o *settings) convolution(name string, dims, size int) (kernel []int, c mil
 // grouped reports an error if the groups do not divide the channels.
 func (o *settings) grouped(name string, in, out int) {
 	if in < 0 || in%o.groups != 0 || out%o.groups != 0 {
-		o.fault(name, shapeErr("%d and %d channels in %d groups", in, out, o.groups))
+		o.fault(name, shapeErr("%d input channels and %d output channels cannot be split into %d groups", in, out, o.groups))
 	}
 }
 
@@ -141,7 +141,7 @@ func (o *settings) each(name string, dims int, list []int, usual int) []int {
 	case dims:
 		return slices.Clone(list)
 	}
-	o.fault(name, shapeErr("an option of %d numbers for %d dimensions", len(list), dims))
+	o.fault(name, shapeErr("an option has %d numbers, the layer has %d dimensions", len(list), dims))
 	return slices.Repeat([]int{usual}, dims)
 }
 

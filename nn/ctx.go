@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	errNoParam  = errors.New("nil Param")
-	errNoRandom = errors.New("a forward pass without random numbers: CtxOptions.Random is nil")
+	errNoParam  = errors.New("a Param is nil")
+	errNoRandom = errors.New("the forward pass needs random numbers, but CtxOptions.Random is nil")
 )
 
 // CtxOptions say what a forward pass is for.

@@ -10,7 +10,7 @@ type Dropout struct{ P float64 }
 func NewDropout(p float64) *Dropout { return &Dropout{p} }
 
 // Forward returns a tensor of x's shape and dtype. In training it needs CtxOptions.Random. A P
-// outside [0, 1] is [millrace.ErrShape].
+// outside [0, 1] is [millrace.ErrShape], an x that is not of floats [millrace.ErrDType].
 func (l *Dropout) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return dropout("dropout", c, l.P, x)
 }
@@ -18,7 +18,9 @@ func (l *Dropout) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 func dropout(name string, c *Ctx, p float64, x *millrace.Tensor) *millrace.Tensor {
 	switch {
 	case !(p >= 0 && p <= 1):
-		return fail(name, shapeErr("a probability of %v", p), x)
+		return fail(name, shapeErr("probability %v is not between 0 and 1", p), x)
+	case !x.DType().IsFloat():
+		return fail(name, dtypeErr("%v is not a float dtype; use Cast", x.DType()), x)
 	case !c.Training() || p == 0:
 		return x
 	case c.opt.Random == nil:

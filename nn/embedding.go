@@ -20,7 +20,7 @@ func NewEmbedding(n, dim int, opts ...Option) *Embedding {
 	o := settled(name, opts, kWeights|kPadding)
 	l := &Embedding{padded: o.has(kPadding), padding: o.padding}
 	if l.padded && (o.padding < 0 || o.padding >= n) {
-		o.fault(name, shapeErr("padding index %d of %d rows", o.padding, n))
+		o.fault(name, shapeErr("padding index %d does not exist in %d rows", o.padding, n))
 	}
 	l.Weight = o.draw(o.weights, InitNormal(0, 1), n, dim)
 	if l.padded && o.bad == nil {

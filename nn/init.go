@@ -64,7 +64,7 @@ func (d Draw) Normal(mean, std float64) *millrace.Tensor {
 // matrix returns the error of an Init that needs at least two dimensions, or nil.
 func (d Draw) matrix(name string) *millrace.Tensor {
 	if len(d.Shape) < 2 {
-		return fail(name, shapeErr("%v: a weight needs two or more dimensions", d.Shape))
+		return fail(name, shapeErr("the weight needs two or more dimensions, its shape is %v", d.Shape))
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (l *Linear) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	x = c.Cast(x)
 	w := l.Weight.In(c)
 	if x.Rank() == 0 || w.Rank() != 2 || x.Dim(-1) != w.Dim(1) {
-		return fail("linear", shapeErr("%v, and weights for %d features", x.Shape(), w.Dim(1)), x, w)
+		return fail("linear", shapeErr("%v does not fit weights for %d features", x.Shape(), w.Dim(1)), x, w)
 	}
 	y := x.DotGeneral(w, nil, nil, []int{-1}, []int{1})
 	if l.Bias != nil {

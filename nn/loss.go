@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -92,7 +93,8 @@ func Delta(d float64) LossOption {
 // LogTargets says that the targets of [KLDiv] are logarithms, too.
 func LogTargets() LossOption { return LossOption{lLogTargets, func(*lossSettings) {}} }
 
-// BatchMean makes a loss the sum divided by the size of the first dimension.
+// BatchMean makes a loss the sum divided by the size of the first dimension; of 0-d tensors that is
+// ErrShape.
 func BatchMean() LossOption { return LossOption{lBatchMean, func(*lossSettings) {}} }
 
 // chosen merges the options, and returns an error for those that the loss does not take.
@@ -100,7 +102,7 @@ func chosen(opts []LossOption, takes lossKind) (*lossSettings, error) {
 	o := &lossSettings{axis: -1, delta: 1}
 	for _, opt := range opts {
 		if opt.set == nil {
-			return o, fmt.Errorf("a LossOption that no function of package nn made")
+			return o, errors.New("a LossOption was made without a function of package nn")
 		}
 		opt.set(o)
 		o.given |= opt.kind
@@ -108,13 +110,13 @@ func chosen(opts []LossOption, takes lossKind) (*lossSettings, error) {
 	how := o.given & (lSummed | lEach | lBatchMean)
 	switch other := o.given &^ (takes | lSummed | lEach); {
 	case other != 0:
-		return o, fmt.Errorf("unsupported options: %v", other)
+		return o, fmt.Errorf("the loss does not take the options %v", other)
 	case how&(how-1) != 0:
-		return o, fmt.Errorf("options that cannot be combined: %v", how)
+		return o, fmt.Errorf("the options %v cannot be combined", how)
 	case o.has(lSmoothing) && !(o.smoothing >= 0 && o.smoothing <= 1):
-		return o, shapeErr("label smoothing of %v: want 0 to 1", o.smoothing)
+		return o, shapeErr("label smoothing %v is not between 0 and 1", o.smoothing)
 	case !(o.delta > 0):
-		return o, shapeErr("a delta of %v: want more than 0", o.delta)
+		return o, shapeErr("delta %v is not above 0", o.delta)
 	}
 	return o, nil
 }
@@ -139,8 +141,12 @@ func (o *lossSettings) reduced(l, total *millrace.Tensor) *millrace.Tensor {
 // that do not match. Nothing broadcasts: a loss of (n) and (n, 1) would have n·n elements.
 func pair(name string, x, y *millrace.Tensor, opts []LossOption, takes lossKind) (a, b *millrace.Tensor, o *lossSettings, bad *millrace.Tensor) {
 	o, err := chosen(opts, takes)
-	if err == nil && !slices.Equal(x.Shape(), y.Shape()) {
-		err = shapeErr("%v and targets %v", x.Shape(), y.Shape())
+	switch {
+	case err != nil:
+	case !slices.Equal(x.Shape(), y.Shape()):
+		err = shapeErr("%v does not fit targets %v", x.Shape(), y.Shape())
+	case o.has(lBatchMean) && x.Rank() == 0:
+		err = shapeErr("a 0-d tensor has no first dimension, by whose size BatchMean divides")
 	}
 	if err != nil {
 		return nil, nil, o, fail(name, err, x, y)

@@ -107,12 +107,12 @@ func TestLossErrors(t *testing.T) {
 		"ignored":     {nn.CrossEntropy(f, f, nn.IgnoreIndex(1)), millrace.ErrDType, "IgnoreIndex"},
 		"nll":         {nn.NLL(f, f), millrace.ErrDType, "Int32 or Int64"},
 		"weights":     {nn.NLL(f, i, nn.ClassWeights(millrace.Ones(millrace.Float32, 4))), millrace.ErrShape, "3 classes"},
-		"other":       {nn.MSE(f, f, nn.Delta(1)), nil, "unsupported options: Delta"},
-		"both":        {nn.MSE(f, f, nn.Summed(), nn.Each()), nil, "cannot be combined: Summed, Each"},
-		"smoothing":   {nn.CrossEntropy(f, i, nn.LabelSmoothing(2)), millrace.ErrShape, "want 0 to 1"},
-		"delta":       {nn.Huber(f, f, nn.Delta(0)), millrace.ErrShape, "want more than 0"},
+		"other":       {nn.MSE(f, f, nn.Delta(1)), nil, "does not take the options Delta"},
+		"both":        {nn.MSE(f, f, nn.Summed(), nn.Each()), nil, "the options Summed, Each cannot be combined"},
+		"smoothing":   {nn.CrossEntropy(f, i, nn.LabelSmoothing(2)), millrace.ErrShape, "is not between 0 and 1"},
+		"delta":       {nn.Huber(f, f, nn.Delta(0)), millrace.ErrShape, "is not above 0"},
 		"nil":         {nn.MSE(f, nil), nil, "mse (4,3): nil tensor"},
-		"zero option": {nn.MSE(f, f, nn.LossOption{}), nil, "no function of package nn made"},
+		"zero option": {nn.MSE(f, f, nn.LossOption{}), nil, "without a function of package nn"},
 	} {
 		err := c.loss.Eval()
 		var op *millrace.OpError

@@ -101,7 +101,7 @@ func (l *BatchNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	x = wide(x)
 	n := l.RunningMean.t.Len()
 	if x.Rank() < 2 || x.Dim(1) != n || l.ranks != nil && !slices.Contains(l.ranks, x.Rank()) {
-		return fail(l.title(), shapeErr("%v, and statistics of %d channels", x.Shape(), n), x, l.RunningMean.t)
+		return fail(l.title(), shapeErr("%v does not fit statistics of %d channels", x.Shape(), n), x, l.RunningMean.t)
 	}
 	w, b := wideIn(c, l.Weight, x), wideIn(c, l.Bias, x)
 	if !c.Training() || l.Fixed {
@@ -116,7 +116,7 @@ func (l *BatchNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 		count = x.Len() / n
 	}
 	if count < 2 {
-		return fail(l.title(), shapeErr("%v: training needs more than one value in a channel", x.Shape()), x)
+		return fail(l.title(), shapeErr("training needs more than one value in a channel, %v does not have them", x.Shape()), x)
 	}
 	mean := x.MeanKeep(axes...)
 	d := x.Sub(mean)
@@ -211,7 +211,7 @@ func lastDims(name string, x *millrace.Tensor, shape []int, bad *millrace.Tensor
 	x = wide(x)
 	in := x.Shape()
 	if len(shape) == 0 || len(in) < len(shape) || !slices.Equal(in[len(in)-len(shape):], shape) {
-		return x, nil, fail(name, shapeErr("%v, and a norm of %v", in, shape), x)
+		return x, nil, fail(name, shapeErr("%v does not fit a norm of %v", in, shape), x)
 	}
 	for i := range shape {
 		axes = append(axes, i-len(shape))
@@ -274,7 +274,7 @@ func NewGroupNorm(groups, channels int, opts ...Option) *GroupNorm {
 	o := settled("groupnorm", opts, kEps|kPlain|kWeights|kBiases)
 	o.usually(&o.eps, kEps, 1e-5)
 	if groups < 1 || channels%groups != 0 {
-		o.fault("groupnorm", shapeErr("%d channels in %d groups", channels, groups))
+		o.fault("groupnorm", shapeErr("%d channels cannot be split into %d groups", channels, groups))
 	}
 	l := &GroupNorm{Groups: groups, Eps: o.eps, channels: channels}
 	l.Weight, l.Bias = o.affine(channels)
@@ -293,7 +293,7 @@ func (l *GroupNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	case l.bad != nil:
 		return fail("groupnorm", errNoParam, l.bad)
 	case len(shape) < 2 || shape[1] != l.channels:
-		return fail("groupnorm", shapeErr("%v, and a norm of %d channels", shape, l.channels), x)
+		return fail("groupnorm", shapeErr("%v does not fit a norm of %d channels", shape, l.channels), x)
 	}
 	rows := 1
 	for _, n := range shape[2:] {

@@ -75,7 +75,7 @@ func settled(name string, opts []Option, takes kind) *settings {
 	o := &settings{seeds: &common, dt: millrace.Float32, groups: 1, layers: 1}
 	for _, opt := range opts {
 		if opt.set == nil {
-			o.fault(name, errors.New("an Option that no function of package nn made"))
+			o.fault(name, errors.New("an Option was made without a function of package nn"))
 			continue
 		}
 		opt.set(o)
@@ -89,7 +89,7 @@ func settled(name string, opts []Option, takes kind) *settings {
 		o.on = d
 	}
 	if other := o.given &^ takes; other != 0 {
-		o.fault(name, fmt.Errorf("unsupported options: %v", other))
+		o.fault(name, fmt.Errorf("the layer does not take the options %v", other))
 	}
 	if !o.dt.IsFloat() {
 		o.fault(name, dtypeErr("%v is not a float dtype", o.dt))

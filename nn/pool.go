@@ -55,7 +55,7 @@ func newPool(name string, dims, size int, max bool, takes kind, opts []Option) *
 		l.windows = append(l.windows, w)
 		// As in PyTorch: no window consists of padding alone.
 		if 2*c.Padding[i][0] > n {
-			o.fault(name, shapeErr("padding %d for windows of %d: want at most half", c.Padding[i][0], n))
+			o.fault(name, shapeErr("windows of %d elements have a padding of %d, which must be at most half of them", n, c.Padding[i][0]))
 		}
 	}
 	l.bad = o.bad
@@ -70,7 +70,7 @@ func (l *Pool) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	case l.bad != nil:
 		return fail(l.name, errNoParam, l.bad)
 	case len(l.windows) == 0 || x.Rank() < len(l.windows):
-		return fail(l.name, shapeErr("%v, and windows of %d dimensions", x.Shape(), len(l.windows)), x)
+		return fail(l.name, shapeErr("%v does not fit windows of %d dimensions", x.Shape(), len(l.windows)), x)
 	case l.max:
 		return x.MaxPool(l.windows...)
 	}
@@ -90,7 +90,7 @@ type GlobalAvgPool struct{}
 // [millrace.ErrShape]. The dtype is x's; floats only, else [millrace.ErrDType].
 func (GlobalAvgPool) Forward(_ *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	if x.Rank() < 3 {
-		return fail("globalavgpool", shapeErr("%v: want batch, channels and positions", x.Shape()), x)
+		return fail("globalavgpool", shapeErr("%v does not have a batch, channels and positions", x.Shape()), x)
 	}
 	var axes []int
 	for i := 2; i < x.Rank(); i++ {

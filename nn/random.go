@@ -72,7 +72,7 @@ func (c *Ctx) Bits(shape ...int) *millrace.Tensor {
 	n := int64(1)
 	for _, d := range shape {
 		if d < 0 || d > 0 && n > math.MaxUint32/int64(d) {
-			return fail(name, shapeErr("%v random numbers", shape))
+			return fail(name, shapeErr("random numbers of shape %v cannot be drawn", shape))
 		}
 		n *= int64(d)
 	}
@@ -107,7 +107,7 @@ func (c *Ctx) Bernoulli(p float64, shape ...int) *millrace.Tensor {
 	bits := c.Bits(shape...)
 	switch {
 	case !(p >= 0 && p <= 1):
-		return fail("bernoulli", shapeErr("a probability of %v", p), bits)
+		return fail("bernoulli", shapeErr("probability %v is not between 0 and 1", p), bits)
 	case below > math.MaxUint32:
 		return bits.GeScalar(0)
 	}

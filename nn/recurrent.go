@@ -37,7 +37,7 @@ func newRecurrent(name string, gates, in, hidden int, opts []Option) recurrent {
 	o := settled(name, opts, kNoBias|kLayers|kBidirectional|kBatchFirst|kDropout|kWeights|kBiases)
 	r := recurrent{name: name, in: in, hidden: hidden, dirs: 1, batchFirst: o.has(kBatchFirst), dropout: o.p}
 	if o.layers < 1 || hidden < 1 {
-		o.fault(name, shapeErr("%d layers of %d features", o.layers, hidden))
+		o.fault(name, shapeErr("a network cannot have %d layers of %d features", o.layers, hidden))
 	}
 	if o.has(kBidirectional) {
 		r.dirs = 2
@@ -137,11 +137,11 @@ func (r *recurrent) check(x *millrace.Tensor, state []*millrace.Tensor) *millrac
 		batch, length = length, batch
 	}
 	if x.Rank() != 3 || x.Dim(2) != r.in || length == 0 {
-		return fail(r.name, shapeErr("%v: want a sequence, or a batch of sequences, of %d features", x.Shape(), r.in), x)
+		return fail(r.name, shapeErr("%v is not a sequence, or a batch of sequences, of %d features", x.Shape(), r.in), x)
 	}
 	for _, s := range state {
 		if s != nil && (s.Rank() != 3 || s.Dim(0) != len(r.cells) || s.Dim(1) != batch || s.Dim(2) != r.hidden) {
-			return fail(r.name, shapeErr("state %v, want %v", s.Shape(), []int{len(r.cells), batch, r.hidden}), x, s)
+			return fail(r.name, shapeErr("the state has shape %v, it must have %v", s.Shape(), []int{len(r.cells), batch, r.hidden}), x, s)
 		}
 	}
 	return nil

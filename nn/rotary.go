@@ -23,7 +23,7 @@ func NewRotaryEmbedding(dim int, base float64, opts ...Option) *RotaryEmbedding 
 func newRotary(o *settings, dim int, base float64) *RotaryEmbedding {
 	l := &RotaryEmbedding{dim: dim}
 	if dim < 0 || dim%2 != 0 || !(base > 0) {
-		o.fault("rotary", shapeErr("%d features and base %v: want an even number of features and a positive base", dim, base))
+		o.fault("rotary", shapeErr("a rotation needs an even number of features and a positive base, not %d and %v", dim, base))
 	}
 	if l.turns = o.bad; o.bad != nil {
 		return l
@@ -36,8 +36,9 @@ func newRotary(o *settings, dim int, base float64) *RotaryEmbedding {
 	return l
 }
 
-// Forward rotates x, floats of shape (…, positions, dim); another dim is [millrace.ErrShape]. The
-// result has x's shape and dtype; 16-bit floats are rotated in float32.
+// Forward rotates x, floats of shape (…, positions, dim); another dim is [millrace.ErrShape],
+// another dtype [millrace.ErrDType]. The result has x's shape and dtype; 16-bit floats are rotated
+// in float32.
 func (l *RotaryEmbedding) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	return l.At(c, x, 0)
 }
@@ -53,8 +54,8 @@ func (l *RotaryEmbedding) each(c *Ctx, first int, xs ...*millrace.Tensor) []*mil
 	n := -1
 	out := make([]*millrace.Tensor, len(xs))
 	for i, x := range xs {
-		if x.Rank() < 2 || x.Dim(-1) != l.dim {
-			out[i] = fail("rotary", shapeErr("%v, and heads of %d features", x.Shape(), l.dim), x, l.turns)
+		if err := l.fits(x); err != nil {
+			out[i] = fail("rotary", err, x, l.turns)
 			continue
 		}
 		if x.Dim(-2) != n {
@@ -64,6 +65,17 @@ func (l *RotaryEmbedding) each(c *Ctx, first int, xs ...*millrace.Tensor) []*mil
 		out[i] = l.turn(x, cos, sin)
 	}
 	return out
+}
+
+// fits returns an error for a tensor that cannot be rotated.
+func (l *RotaryEmbedding) fits(x *millrace.Tensor) error {
+	switch {
+	case x.Rank() < 2 || x.Dim(-1) != l.dim:
+		return shapeErr("%v does not fit heads of %d features", x.Shape(), l.dim)
+	case !x.DType().IsFloat():
+		return dtypeErr("%v is not a float dtype; use Cast", x.DType())
+	}
+	return nil
 }
 
 // angles returns the cosines, of shape (n, 1, dim/2), and the sines, of shape (n, 2, dim/2). The

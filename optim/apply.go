@@ -81,9 +81,9 @@ func (x *pass) check() error {
 		var err error
 		switch {
 		case !slices.Equal(g.Shape(), p.Tensor().Shape()):
-			err = fmt.Errorf("%w: gradient of %q", millrace.ErrShape, p.Name)
+			err = fmt.Errorf("%w: the gradient of %q has shape %v, the parameter has %v", millrace.ErrShape, p.Name, g.Shape(), p.Tensor().Shape())
 		case !g.DType().IsFloat():
-			err = fmt.Errorf("%w: gradient of %q is of %v", millrace.ErrDType, p.Name, g.DType())
+			err = fmt.Errorf("%w: the gradient of %q has dtype %v, which is not a float", millrace.ErrDType, p.Name, g.DType())
 		}
 		if err != nil {
 			return failureOf(x.o.rule.name, err, g, p.Tensor())

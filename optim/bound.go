@@ -28,7 +28,7 @@ func (s *Step) Bind(in ...*millrace.Tensor) (*BoundStep, error) {
 		return nil, err
 	}
 	if s.steps > 1 || s.finite || s.o.scaling != nil {
-		return nil, failure("bind", fmt.Errorf("%w: a Step with Accumulate, CheckFinite or a LossScale", millrace.ErrUnsupported))
+		return nil, failure("bind", fmt.Errorf("%w: a Step with Accumulate, CheckFinite or a LossScale cannot be bound", millrace.ErrUnsupported))
 	}
 	o := s.o
 	if err := o.turn.take(nil, "bind"); err != nil {
@@ -36,7 +36,7 @@ func (s *Step) Bind(in ...*millrace.Tensor) (*BoundStep, error) {
 	}
 	defer o.turn.give()
 	if s.closed.Load() {
-		return nil, failure("bind", fmt.Errorf("%w: the Step", millrace.ErrClosed))
+		return nil, failure("bind", fmt.Errorf("%w: the Step was closed", millrace.ErrClosed))
 	}
 	if err := o.begin(); err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func SetInput[T millrace.Element](b *BoundStep, i int, elements ...T) error {
 		return failure("setinput", errNone)
 	}
 	if i < 0 || i >= b.count { // below 0 are inputs that the step adds
-		return failure("setinput", fmt.Errorf("%w: input %d of %d", millrace.ErrShape, i, b.count))
+		return failure("setinput", fmt.Errorf("%w: input %d does not exist, the step has %d", millrace.ErrShape, i, b.count))
 	}
 	return millrace.SetInput(b.b, b.first+i, elements...)
 }

@@ -116,7 +116,7 @@ func TestBadBoundSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, i := range []int{2, -1} {
-		if err := SetInput(b, i, float32(1)); !errors.Is(err, millrace.ErrShape) || !strings.Contains(err.Error(), fmt.Sprintf("input %d of 2", i)) {
+		if err := SetInput(b, i, float32(1)); !errors.Is(err, millrace.ErrShape) || !strings.Contains(err.Error(), fmt.Sprintf("input %d does not exist, the step has 2", i)) {
 			t.Errorf("input %d: %v", i, err)
 		}
 	}

@@ -163,12 +163,12 @@ func TestBadOptions(t *testing.T) {
 		"ClipNorm cannot be set for a group": Adam(good, Group(func(string) bool { return true }, ClipNorm(1))),
 		"Nesterov needs Momentum":            SGD(good, Nesterov()),
 		"no parameters to learn":             SGD(nil),
-		"an Option that no function":         SGD(good, Option{}),
+		"an Option was made without":         SGD(good, Option{}),
 		`parameter "x" is nil`:               SGD([]nn.Named{{Name: "x"}}),
 		`"i" is of int32`:                    SGD(whole),
 		`parameter "w": `:                    SGD(broken),
 		"ClipNorm: -1":                       SGD(good, ClipNorm(-1)),
-		"Schedule: nil":                      SGD(good, Schedule(nil)),
+		"Schedule: the Rate is nil":          SGD(good, Schedule(nil)),
 		"LossScale":                          SGD(good, LossScale(Scaling{Growth: 0.5})),
 	} {
 		var op *millrace.OpError
@@ -242,7 +242,7 @@ func TestBadUpdates(t *testing.T) {
 			"closed":    {func() error { _, err := closed.Run(nil, batch(dev, 0, 6)...); return err }, millrace.ErrClosed, ""},
 			"no steps":  {func() error { _, err := o.Step(m.loss, Accumulate(0)).Run(nil); return err }, nil, "Accumulate"},
 			"a dtype":   {func() error { _, err := o.Step(m.loss, Compute(millrace.Int8)).Run(nil); return err }, millrace.ErrDType, "int8"},
-			"no stream": {func() error { _, err := o.Step(m.loss, On((*millrace.Stream)(nil))).Run(nil); return err }, nil, "nil stream"},
+			"no stream": {func() error { _, err := o.Step(m.loss, On((*millrace.Stream)(nil))).Run(nil); return err }, nil, "the stream or device is nil"},
 			"no place":  {func() error { _, err := o.Step(m.loss, On(nil)).Run(nil); return err }, nil, "give a device or a stream"},
 		} {
 			before := all(t, o, m.params())

@@ -209,7 +209,7 @@ func (o *Optimizer) check(op string) error {
 	return o.err
 }
 
-var errNone = errors.New("an Optimizer or Step that no function of package optim made")
+var errNone = errors.New("an Optimizer or Step was made without a function of package optim")
 
 // begin prepares an update: it creates missing state and reads a loaded number of updates. The
 // caller has the turn, here and in all methods below.
@@ -259,7 +259,7 @@ func (o *Optimizer) rate(g *group) (float64, error) {
 	var lr float64
 	o.turn.ask(func() { lr = g.settings.rate(o.progress.updates) })
 	if math.IsNaN(lr) || math.IsInf(lr, 0) {
-		return 0, failure(o.rule.name, fmt.Errorf("a learning rate of %v at step %d", lr, o.progress.updates))
+		return 0, failure(o.rule.name, fmt.Errorf("the learning rate is %v at step %d", lr, o.progress.updates))
 	}
 	return lr, nil
 }

@@ -39,7 +39,7 @@ func LR(lr float64) Option {
 func Schedule(r Rate) Option {
 	return Option{name: "Schedule", any: true, set: func(h *settings) error {
 		if r == nil {
-			return fmt.Errorf("Schedule: nil")
+			return fmt.Errorf("Schedule: the Rate is nil")
 		}
 		h.rate = r
 		return nil
@@ -114,7 +114,7 @@ func Initial(sum float64) Option {
 func Group(match func(name string) bool, opts ...Option) Option {
 	return Option{name: "Group", any: true, all: func(o *Optimizer) error {
 		if match == nil {
-			return fmt.Errorf("Group: nil function")
+			return fmt.Errorf("Group: the function is nil")
 		}
 		o.groups = append(o.groups, &group{match: match, options: opts})
 		return nil
@@ -180,7 +180,7 @@ func (o *Optimizer) configure(opts []Option) error {
 func (r *rule) take(h *settings, opt Option) error {
 	switch {
 	case opt.set == nil && opt.all == nil:
-		return fmt.Errorf("an Option that no function of package optim made")
+		return fmt.Errorf("an Option was made without a function of package optim")
 	case opt.set == nil:
 		return fmt.Errorf("%s cannot be set for a group", opt.name)
 	case !opt.any && !slices.Contains(r.options, opt.name):

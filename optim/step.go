@@ -60,7 +60,7 @@ func On(p millrace.Place) StepOption {
 			return errors.New("On: a step cannot run in a scope: give a device or a stream")
 		}
 		if s.on == nil {
-			return errors.New("On: nil stream, or nil device")
+			return errors.New("On: the stream or device is nil")
 		}
 		return nil
 	}
@@ -94,7 +94,7 @@ func Random(r *nn.Random) StepOption {
 func Compute(dt millrace.DType) StepOption {
 	return func(s *Step) error {
 		if !dt.IsFloat() {
-			return fmt.Errorf("%w: Compute: %v", millrace.ErrDType, dt)
+			return fmt.Errorf("%w: Compute: layers cannot compute in %v, only in floats", millrace.ErrDType, dt)
 		}
 		s.dt = dt
 		return nil
@@ -122,7 +122,7 @@ func (o *Optimizer) Step(f func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tens
 	s := &Step{o: o, f: f, steps: 1}
 	err := o.check("step")
 	if f == nil && err == nil {
-		err = failure("step", errors.New("nil function"))
+		err = failure("step", errors.New("the function is nil"))
 	}
 	for _, opt := range opts {
 		if err == nil {
@@ -183,7 +183,7 @@ func (s *Step) Run(ctx context.Context, in ...*millrace.Tensor) (*millrace.Tenso
 	}
 	defer o.turn.give()
 	if s.closed.Load() {
-		return nil, failure("step", fmt.Errorf("%w: the Step", millrace.ErrClosed))
+		return nil, failure("step", fmt.Errorf("%w: the Step was closed", millrace.ErrClosed))
 	}
 	if err := o.begin(); err != nil {
 		return nil, err

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // errorPhrases are the phrases that texts of errors must not contain: those of comments, and more.
@@ -25,34 +27,63 @@ var errorFuncs = map[string]bool{
 	"fail": true, "Fail": true, "failed": true, "refuse": true, "bad": true, "invalid": true,
 }
 
+// sentencePackages are the folders in whose texts of errors each text is a sentence: it has a verb.
+// Texts of errors outside of functions are exempt, because other texts follow them.
+var sentencePackages = map[string]bool{".": true, "nn": true, "optim": true, "autodiff": true, "linalg": true, "imagex": true, "data": true}
+
+// verbs are the verbs of errors. A list tells "gradients" from "gives".
+var verbs = regexp.MustCompile(`\b(?:is|are|was|were|has|have|had|does|do|did|cannot|can|could|must|may|will|would|\w+ed|\w+n't|` +
+	`adds|allows|begins|belongs|broadcasts|came|comes|contains|depends|differs?|ends|exists?|expects|fits?|found|gave|gives?|goes|holds|keeps|lacks|leaves|left|lost|` +
+	`made|makes|means|names|needs?|occurs|ran|reads|repeats|returns|runs|says|sets|stops|takes?|took|uses|writes)\b`)
+
+// openText is a text that ends in, or is, the text of another error or a value.
+var openText = regexp.MustCompile(`(?:^|: )%[a-z]$`)
+
+// lacksVerb returns the message of a text that is not a sentence.
+func lacksVerb(text string) []string {
+	if !strings.Contains(text, " ") || openText.MatchString(text) || verbs.MatchString(text) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%q has no verb (or internal/lint does not know it): write a sentence", text)}
+}
+
 // errorEnglish finds the phrases in a file's texts of errors, each with its place.
 func (t *Tree) errorEnglish(f *File) []string {
 	var bad []string
-	check := func(e ast.Expr) {
-		for _, msg := range checkEnglish(constantText(e), errorPhrases) {
+	check := func(e ast.Expr, sentence bool) {
+		text := constantText(e)
+		msgs := checkEnglish(text, errorPhrases)
+		if sentence {
+			msgs = append(msgs, lacksVerb(text)...)
+		}
+		for _, msg := range msgs {
 			bad = append(bad, fmt.Sprintf("%s:%d: %s", f.Path, t.Fset.Position(e.Pos()).Line, msg))
 		}
 	}
-	ast.Inspect(f.AST, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.CallExpr:
-			if makesError(n.Fun) {
-				for _, arg := range n.Args {
-					check(arg)
+	for _, decl := range f.AST.Decls {
+		_, inFunc := decl.(*ast.FuncDecl)
+		sentence := inFunc && sentencePackages[path.Dir(f.Path)]
+		ast.Inspect(decl, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if makesError(n.Fun) {
+					for _, arg := range n.Args {
+						check(arg, sentence)
+					}
+				}
+			case *ast.FuncDecl:
+				if n.Recv != nil && n.Name.Name == "Error" && n.Body != nil {
+					ast.Inspect(n.Body, func(n ast.Node) bool {
+						if lit, ok := n.(*ast.BasicLit); ok {
+							check(lit, false)
+						}
+						return true
+					})
 				}
 			}
-		case *ast.FuncDecl:
-			if n.Recv != nil && n.Name.Name == "Error" && n.Body != nil {
-				ast.Inspect(n.Body, func(n ast.Node) bool {
-					if lit, ok := n.(*ast.BasicLit); ok {
-						check(lit)
-					}
-					return true
-				})
-			}
-		}
-		return true
-	})
+			return true
+		})
+	}
 	return bad
 }
 

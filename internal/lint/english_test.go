@@ -58,6 +58,11 @@ func TestErrorEnglish(t *testing.T) {
 		`var _ = fmt.Errorf("a dear value: %v", "is no operand")`:                  2,
 		`func (x e) f() { x.dev.errorf("it was asked for in vain") }`:              2,
 		`func (x e) f() { x.say("it was asked for") }`:                             0,
+		`func f() { errorf("%v, and weights for %d features", 1, 2) }`:             1,
+		`func f() { errorf("%v does not fit weights for %d features", 1, 2) }`:     0,
+		`func f() { errorf("loading %s: %w", "a file", nil) }`:                     1,
+		`func f() { errorf("loading %s: %w", "a", nil) }`:                          0,
+		`var _ = errors.New("singular matrix")`:                                    0,
 		`func (x e) Error() string { return "it is to be written" }`:               1,
 		`func (x e) String() string { return "it is to be written" }`:              0,
 	} {

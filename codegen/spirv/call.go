@@ -5,7 +5,7 @@ import "strings"
 // call reads the operands of an operation, a conversion or a function, behind its name.
 func (c *compiler) call(name string) value {
 	c.want("(")
-	if t, ok := types[name]; ok && (t.kind != wide || c.wide != void) {
+	if t, ok := c.typeOf(name, types, matrices); ok {
 		return c.construct(t, c.operands())
 	}
 	switch name {
@@ -17,6 +17,8 @@ func (c *compiler) call(name string) value {
 		return c.bitsAs(t, x)
 	case "load", "store", "most":
 		return c.atomicCall(name)
+	case "matload", "matloadt", "matstore":
+		return c.matrixCall(name)
 	}
 	args := c.operands()
 	if s := c.find(name); s != nil && s.function != 0 {
@@ -47,6 +49,10 @@ func (c *compiler) call(name string) value {
 		return c.subgroupCall(rest, args)
 	}
 	switch name {
+	case "matadd":
+		return c.matrixSum(args)
+	case "halves":
+		return c.halvesOf(args)
 	case "not":
 		c.arity(name, args, 1)
 		t := args[0].typ
@@ -64,7 +70,7 @@ func (c *compiler) call(name string) value {
 	case "select": // no, yes, condition
 		c.arity(name, args, 3)
 		t := args[0].typ
-		if cond := args[2].typ; cond != yes && cond != t.as(boolean) {
+		if cond := args[2].typ; t.kind > wide || cond != yes && cond != t.as(boolean) {
 			c.fail("select by %v", cond)
 		}
 		return c.emit(opSelect, t, c.use(args[2]), c.use(c.need(args[1], t)), c.use(args[0]))
@@ -96,7 +102,7 @@ func (c *compiler) atomicCall(name string) value {
 	if s == nil || !s.atomic {
 		c.fail("%s of memory that is not atomic", name)
 	}
-	operands := []uint32{c.place(s).pointer, c.uint(scopeDevice), c.uint(semanticsNone)}
+	operands := []uint32{c.place(s).pointer, c.atomicScope(), c.uint(semanticsNone)}
 	if name != "load" {
 		c.want(",")
 		operands = append(operands, c.use(c.need(c.expr(0), u32)))
@@ -156,6 +162,9 @@ func (c *compiler) construct(t typ, args []value) value {
 		c.arity("wide", args, 2)
 		return c.emit(opCompositeConstruct, t, c.use(c.need(args[0], c.wide)), c.use(c.need(args[1], c.wide)))
 	}
+	if t.kind == matrixC && len(args) == 1 && args[0].typ == f32 { // all of its sums are the same
+		return c.emit(opCompositeConstruct, t, c.use(args[0]))
+	}
 	for _, a := range args {
 		n += a.typ.n
 		constant = constant && a.constant
@@ -208,7 +217,7 @@ func (c *compiler) bitsAs(t typ, x value) value {
 	switch {
 	case x.typ == t:
 		return x
-	case x.typ.n != t.n || x.typ.kind == boolean || x.typ.kind == wide || x.typ.kind == none:
+	case x.typ.n != t.n || !x.typ.kind.number():
 		c.fail("bits of %v as %v", x.typ, t)
 	case x.constant && x.id == 0:
 		x.typ = t

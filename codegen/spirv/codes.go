@@ -4,7 +4,7 @@ package spirv
 
 // Instructions.
 const (
-	opExtInstImport, opExtInst, opMemoryModel, opEntryPoint, opExecutionMode, opCapability = 11, 12, 14, 15, 16, 17
+	opExtension, opExtInstImport, opExtInst, opMemoryModel, opEntryPoint, opExecutionMode, opCapability = 10, 11, 12, 14, 15, 16, 17
 
 	opTypeVoid, opTypeBool, opTypeInt, opTypeFloat, opTypeVector                 = 19, 20, 21, 22, 23
 	opTypeArray, opTypeRuntimeArray, opTypeStruct, opTypePointer, opTypeFunction = 28, 29, 30, 32, 33
@@ -15,7 +15,8 @@ const (
 	opDecorate, opMemberDecorate                                   = 71, 72
 	opVectorShuffle, opCompositeConstruct, opCompositeExtract      = 79, 80, 81
 
-	opConvertFToU, opConvertFToS, opConvertSToF, opConvertUToF, opBitcast      = 109, 110, 111, 112, 124
+	opConvertFToU, opConvertFToS, opConvertSToF, opConvertUToF                 = 109, 110, 111, 112
+	opBitcast                                                                  = 124
 	opSNegate, opFNegate                                                       = 126, 127
 	opIAdd, opFAdd, opISub, opFSub, opIMul, opFMul, opUDiv, opSDiv, opFDiv     = 128, 129, 130, 131, 132, 133, 134, 135, 136
 	opUMod, opSRem                                                             = 137, 138
@@ -34,6 +35,7 @@ const (
 	opGroupElect, opGroupAll, opGroupAny                                       = 333, 334, 335
 	opGroupIAdd, opGroupFAdd, opGroupIMul, opGroupFMul                         = 349, 350, 351, 352
 	opGroupSMin, opGroupUMin, opGroupSMax, opGroupUMax                         = 353, 354, 356, 357
+	opTypeMatrix, opMatrixLoad, opMatrixStore, opMatrixMulAdd                  = 4456, 4457, 4458, 4459
 )
 
 // Storage classes.
@@ -49,14 +51,18 @@ const inNumSubgroups, inSubgroupID, inWorkgroupID, inGlobalInvocationID, inLocal
 
 // Capabilities.
 const (
-	canShader, canGroups, canGroupVote, canGroupArithmetic                = 1, 61, 62, 63
+	canShader, canFloat16, canGroups, canGroupVote, canGroupArithmetic    = 1, 9, 61, 62, 63
+	canVulkanMemory, canMatrices, canBFloat16, canBFloat16Matrices        = 5345, 6022, 5116, 5118
 	canDenormPreserve, canSignedZeroInfNanPreserve, canRoundingModeRTE    = 4464, 4466, 4467
 	modeDenormPreserve, modeSignedZeroInfNanPreserve, modeRoundingModeRTE = 4459, 4461, 4462
 	modeLocalSize                                                         = 17
 )
 
 // Scopes and memory semantics.
-const scopeDevice, scopeWorkgroup, scopeSubgroup, semanticsNone, semanticsWorkgroup = 1, 2, 3, 0, 0x108
+const scopeDevice, scopeWorkgroup, scopeSubgroup, scopeQueue, semanticsNone, semanticsWorkgroup = 1, 2, 3, 5, 0, 0x108
+
+// Memory operands of Vulkan's memory model: other invocations see a store, and a load sees theirs.
+const makeAvailable, makeVisible = 0x28, 0x30
 
 // How a subgroup combines its values.
 const groupReduce, groupExclusive = 0, 2

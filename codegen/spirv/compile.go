@@ -19,6 +19,7 @@ type Module struct {
 	Shared   int // bytes of a workgroup's memory
 	Pushed   int // bytes of run-time words that are push constants; 0 if the words are in a buffer
 	Bindings map[int]Binding
+	Matrices Matrices // zero if it has none
 }
 
 // Binding is the kind of a binding.
@@ -168,20 +169,42 @@ func (c *compiler) length() int {
 	return n
 }
 
-// anyType reads a type.
-func (c *compiler) anyType() typ {
-	t, ok := types[c.token]
-	if !ok || t.kind == wide && c.wide == void {
+// typeOf is the type of a name among some types, as far as the text has declared it.
+func (c *compiler) typeOf(name string, among ...map[string]typ) (t typ, ok bool) {
+	for _, list := range among {
+		if t, ok = list[name]; ok {
+			break
+		}
+	}
+	switch {
+	case t.kind == wide:
+		return t, c.wide != void
+	case t.kind == half || t.kind == brain:
+		return t, t.kind == c.half
+	case t.kind > brain:
+		return t, c.half != none
+	}
+	return t, ok
+}
+
+// oneOf reads a type that is among some types.
+func (c *compiler) oneOf(among ...map[string]typ) typ {
+	t, ok := c.typeOf(c.token, among...)
+	if !ok {
 		c.fail("%q is not a type", c.token)
 	}
 	c.next()
 	return t
 }
 
+// anyType reads a type, and localType one that values of functions may have too.
+func (c *compiler) anyType() typ   { return c.oneOf(types) }
+func (c *compiler) localType() typ { return c.oneOf(types, halves, matrices) }
+
 // number reads the type of a number.
 func (c *compiler) number() typ {
 	t := c.anyType()
-	if t.kind == boolean || t.kind == wide {
+	if !t.kind.number() {
 		c.fail("no number: %v", t)
 	}
 	return t
@@ -225,10 +248,12 @@ func (c *compiler) global() {
 		name, t := c.name(), c.anyType()
 		c.define(name, &symbol{pointer: c.variable(classPrivate, c.typ(t)), class: classPrivate, value: value{typ: t}})
 	case "shared":
-		name, t, length := c.name(), c.anyType(), c.length()
+		name, t, length := c.name(), c.oneOf(types, halves), c.length()
 		c.out.Shared += length * c.size(t)
 		id := c.variable(classWorkgroup, c.array(c.typ(t), length))
 		c.define(name, &symbol{pointer: id, class: classWorkgroup, array: true, value: value{typ: t}})
+	case "matrices":
+		c.matrices()
 	case "table":
 		c.table()
 	case "wide":

@@ -9,6 +9,9 @@
 // SPIR-V can forbid what other languages leave to a driver. Every add, subtract, multiply and divide
 // of floats is marked NoContraction, and a module asks for the float controls in [Floats].
 //
+// A text that begins with the word matrices uses cooperative matrices (VK_KHR_cooperative_matrix):
+// see matrix.go. Its memory model is Vulkan's; that of all other texts is the simple one.
+//
 // Input: a shader in [Dialect]. Output: a [Module]. Read compile.go first.
 //
 // Engine part: no compatibility promise; use package millrace.

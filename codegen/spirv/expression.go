@@ -150,11 +150,12 @@ type place struct {
 	typ     typ
 	swizzle string // several components of it, which can only be read
 	atomic  bool
+	class   uint32
 }
 
 // place reads the index and the components behind a variable.
 func (c *compiler) place(s *symbol) place {
-	p := place{pointer: s.pointer, typ: s.value.typ, atomic: s.atomic}
+	p := place{pointer: s.pointer, typ: s.value.typ, atomic: s.atomic, class: s.class}
 	var path []uint32
 	if s.block {
 		path = append(path, c.uint(0))
@@ -203,7 +204,7 @@ func (c *compiler) load(p place) value {
 	if p.atomic {
 		c.fail("atomic memory is read by load()")
 	}
-	v := c.emit(opLoad, p.typ, p.pointer)
+	v := c.emit(opLoad, p.typ, append([]uint32{p.pointer}, c.shared(p.class, makeVisible)...)...)
 	if p.swizzle != "" {
 		return c.part(v, p.swizzle)
 	}

@@ -28,6 +28,7 @@ func text(s string) []uint32 {
 // module collects the sections of a module, which SPIR-V wants in this order.
 type module struct {
 	capabilities []uint32
+	extensions   []string
 	variables    []uint32 // global ones: the entry point lists them
 	modes        code     // execution modes
 	decorations  code
@@ -39,6 +40,8 @@ type module struct {
 	known map[string]uint32 // types, constants and inputs, by their instruction
 	key   []byte            // reused to make keys of known
 	wide  typ               // the type of both words of a wide; none if there is no wide
+	half  kind              // of the elements of matrices; none if there are no matrices
+	shape Matrices
 }
 
 func newModule() *module {
@@ -95,7 +98,12 @@ const (
 	signed
 	unsigned
 	float
-	wide // two words, named l and h
+	wide    // two words, named l and h
+	half    // 16 bits in the format of IEEE 754, in vectors that are stored only, as those of brain are
+	brain   // the upper half of a float
+	matrixA // matrices, in the order of matadd
+	matrixB
+	matrixC
 )
 
 // typ is a scalar, or a vector of n components.
@@ -108,16 +116,30 @@ var (
 	void = typ{none, 0}
 	yes  = typ{boolean, 1}
 	u32  = typ{unsigned, 1}
+	f32  = typ{float, 1}
 )
 
-// types are the types by name.
+// types are the types of all texts by name, halves and matrices those of texts with matrices.
 var types = map[string]typ{
-	"f32": {float, 1}, "i32": {signed, 1}, "u32": u32, "bool": yes, "wide": {wide, 1},
+	"f32": f32, "i32": {signed, 1}, "u32": u32, "bool": yes, "wide": {wide, 1},
 	"vec4f32": {float, 4}, "vec4i32": {signed, 4}, "vec4u32": {unsigned, 4}, "vec4bool": {boolean, 4},
 }
 
+var (
+	halves   = map[string]typ{"vec4f16": {half, 4}, "vec4bf16": {brain, 4}}
+	matrices = map[string]typ{"mata": {matrixA, 1}, "matb": {matrixB, 1}, "matc": {matrixC, 1}}
+)
+
+var kindNames = [...]string{
+	none: "nothing", boolean: "bool", signed: "i32", unsigned: "u32", float: "f32", wide: "wide",
+	half: "f16", brain: "bf16", matrixA: "mata", matrixB: "matb", matrixC: "matc",
+}
+
+// number reports whether arithmetic takes the kind.
+func (k kind) number() bool { return k == signed || k == unsigned || k == float }
+
 func (t typ) String() string {
-	name := [...]string{none: "nothing", boolean: "bool", signed: "i32", unsigned: "u32", float: "f32", wide: "wide"}[t.kind]
+	name := kindNames[t.kind]
 	if t.n > 1 {
 		return fmt.Sprintf("vec%d%s", t.n, name)
 	}
@@ -129,8 +151,11 @@ func (t typ) as(k kind) typ { return typ{k, t.n} }
 
 // size is the number of bytes of a value in memory.
 func (m *module) size(t typ) int {
-	if t.kind == wide {
+	switch t.kind {
+	case wide:
 		return 8 * m.wide.n
+	case half, brain:
+		return 2 * t.n
 	}
 	return 4 * t.n
 }
@@ -151,6 +176,15 @@ func (m *module) typ(t typ) uint32 {
 		return m.unique(opTypeFloat, nil, 32)
 	case wide:
 		return m.unique(opTypeStruct, nil, m.typ(m.wide), m.typ(m.wide))
+	case half:
+		m.require(canFloat16)
+		return m.unique(opTypeFloat, nil, 16)
+	case brain:
+		const format = 0 // bfloat16's
+		m.require(canBFloat16)
+		return m.unique(opTypeFloat, nil, 16, format)
+	case matrixA, matrixB, matrixC:
+		return m.matrixType(t.kind)
 	}
 	return m.unique(opTypeVoid, nil)
 }
@@ -220,15 +254,25 @@ func (m *module) input(which uint32, t typ) uint32 {
 	return id
 }
 
+// extend adds an extension.
+func (m *module) extend(name string) { m.extensions = append(m.extensions, name) }
+
 // words is the finished module, of SPIR-V 1.5, which Vulkan 1.2 takes.
 func (m *module) words(main uint32) []uint32 {
-	const magic, version, generator, schema, addressing, memoryModel, computeShader = 0x07230203, 0x00010500, 0, 0, 0, 1, 5
+	const magic, version, generator, schema, addressing, simple, vulkan, computeShader = 0x07230203, 0x00010500, 0, 0, 0, 1, 3, 5
 	w := code{magic, version, generator, m.last + 1, schema}
 	for _, c := range m.capabilities {
 		w.add(opCapability, c)
 	}
+	for _, x := range m.extensions {
+		w.add(opExtension, text(x)...)
+	}
 	w.add(opExtInstImport, append([]uint32{m.glsl}, text("GLSL.std.450")...)...)
-	w.add(opMemoryModel, addressing, memoryModel)
+	model := uint32(simple)
+	if m.half != none {
+		model = vulkan
+	}
+	w.add(opMemoryModel, addressing, model)
 	w.add(opEntryPoint, slices.Concat([]uint32{computeShader, main}, text("main"), m.variables)...)
 	return slices.Concat(w, m.modes, m.decorations, m.globals, m.functions)
 }

@@ -51,11 +51,11 @@ func (c *compiler) statement() {
 	}
 	switch word := c.take(); word {
 	case "let":
-		t, name := c.anyType(), c.name()
+		t, name := c.localType(), c.name()
 		c.want("=")
 		c.define(name, &symbol{value: c.need(c.expr(0), t)})
 	case "var":
-		t, name := c.anyType(), c.name()
+		t, name := c.localType(), c.name()
 		s := &symbol{pointer: c.local(c.typ(t)), class: classFunction, value: value{typ: t}}
 		if c.skip("=") {
 			c.body.add(opStore, s.pointer, c.use(c.need(c.expr(0), t)))
@@ -94,7 +94,8 @@ func (c *compiler) assign(name string) {
 		c.fail("no assignment to this part of %q", name)
 	}
 	c.want("=")
-	c.body.add(opStore, to.pointer, c.use(c.need(c.expr(0), to.typ)))
+	x := c.use(c.need(c.expr(0), to.typ))
+	c.body.add(opStore, append([]uint32{to.pointer, x}, c.shared(s.class, makeAvailable)...)...)
 }
 
 // branchIf reads a condition in brackets, and the block that it guards.

@@ -37,6 +37,12 @@ type Dialect struct {
 	// languages use: subgroupAdd, subgroupElect.
 	Header, Subgroups, Helpers string
 
+	// Matrices declares cooperative matrices of $0 by $2 and $2 by $1 elements of type $3; it is empty
+	// if the language has none. Shaders with them have vec4f16 or vec4bf16 in workgroup memory,
+	// made by halves(low, high) of two words; types mata, matb and matc, which a subgroup holds
+	// together; and matload, matloadt, matadd and matstore.
+	Matrices string
+
 	// Types spells f32, i32, u32, bool and wide, and the first four also as vec4f32 and so on.
 	Types map[string]string
 

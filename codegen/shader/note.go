@@ -122,6 +122,7 @@ const (
 	noteGroup    = 1 << 10
 	noteSteps    = 64
 	noteTile     = 256
+	noteLanes    = 128
 	noteBindings = 1 << 8
 )
 
@@ -134,8 +135,13 @@ func (v *Variant) check(k *codegen.Kernel) error {
 		(!v.Subgroups || v.Mode == Rows) && in(v.Steps, 0, noteSteps) && in(v.Turn, 0, v.Rank-1) && (v.Steps+v.Turn == 0 || v.Mode == Map) &&
 		in(v.Group, 1, noteGroup) && len(v.Args) == len(k.Operands) && len(v.Bindings) <= noteBindings
 	if v.Mode == Tiles {
+		per := 16
+		if t.Matrix != (Matrix{}) {
+			per = noteTile
+			ok = ok && in(t.Matrix.Lanes, 1, noteLanes) && t.fits()
+		}
 		ok = ok && in(t.M, 1, noteTile) && in(t.N, 1, noteTile) && in(t.K, 1, noteTile) &&
-			in(t.RowsPer, 1, 16) && in(t.ColsPer, 1, 16) && t.Group() == v.Group &&
+			in(t.RowsPer, 1, per) && in(t.ColsPer, 1, per) && t.Group() == v.Group &&
 			in(t.MDims, 0, v.Rank) && in(t.NDims, 0, v.Rank)
 	} else {
 		ok = ok && *t == Tile{}

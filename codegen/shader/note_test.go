@@ -14,6 +14,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
+const halfProduct = "in 0 : bfloat16\nin 1 : bfloat16\nout 2 : bfloat16 row\n%0 = load 0 : bfloat16\n%1 = load 1 : bfloat16\n%2 = dot %0 %1 : bfloat16\nstore 2 %2"
+
 // notedShaders are keys and texts of shaders.
 func notedShaders(t testing.TB) map[string]string {
 	t.Helper()
@@ -22,7 +24,7 @@ func notedShaders(t testing.TB) map[string]string {
 	for range 4 {
 		ks = append(ks, kernels.Random(rng, 8, 0))
 	}
-	for _, text := range []string{rowtext.Softmax, rowtext.Norm} {
+	for _, text := range []string{rowtext.Softmax, rowtext.Norm, halfProduct} {
 		k, err := codegen.Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -36,6 +38,10 @@ func notedShaders(t testing.TB) map[string]string {
 			continue // dtypes that shaders do not have
 		}
 		v := Dense(ready, 1)
+		if of, _ := Halves(ready); of != ir.Invalid {
+			v.Tile.Matrix = Matrix{M: 4, N: 4, K: 8, Lanes: 16, Of: of}
+			v.Group = v.Tile.Group()
+		}
 		source, err := Print(other, ready, &v)
 		if err != nil {
 			continue

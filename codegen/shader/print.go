@@ -104,13 +104,16 @@ func (p *printer) loop(name, first, end, step string) {
 func (p *printer) assemble() string {
 	var b strings.Builder
 	v := p.v
-	b.WriteString(p.head(v.Subgroups))
+	b.WriteString(p.head(v.Subgroups || v.Tile.Matrix.Lanes > 0))
 	global := func(form string, args ...any) {
 		text := make([]string, len(args))
 		for i, a := range args {
 			text[i] = fmt.Sprint(a)
 		}
 		b.WriteString(p.fill(form, 1, text...) + "\n")
+	}
+	if x := v.Tile.Matrix; x != (Matrix{}) {
+		global(p.Matrices, x.M, x.N, x.K, halfTypes[x.Of])
 	}
 	for i, x := range v.Bindings {
 		name, lanes, form := fmt.Sprintf("b%d", i), 1, p.Read

@@ -19,10 +19,14 @@ type Tile struct {
 	Looped           bool // a loop over the stretch, instead of code that is written out
 	MDims, NDims     int  // of the kept dims
 	AlongA, AlongB   bool // neighbouring invocations load neighbours along k
+
+	// Matrix, if set, is the shape of the matrices by which a subgroup computes RowsPer by ColsPer
+	// results, which are then multiples of its M and N.
+	Matrix Matrix
 }
 
 // Group is the number of invocations of a workgroup.
-func (t *Tile) Group() int { return t.M / t.RowsPer * t.N / t.ColsPer }
+func (t *Tile) Group() int { return t.M / t.RowsPer * t.N / t.ColsPer * max(t.Matrix.Lanes, 1) }
 
 // sizes are the numbers of batches, and of results along m and n.
 func (t *Tile) sizes(dims []int64) (batch, m, n int64) {
@@ -108,21 +112,28 @@ func (p *printer) tileMain() {
 	v, t := p.v, p.v.Tile
 	dot := dotOf(p.k)
 	in := p.k.Body[dot]
-	four := p.vec(scalarTypes[in.DT], 4)
+	four, matrix := p.vec(scalarTypes[in.DT], 4), t.Matrix != Matrix{}
 	if v.Lanes != 1 || isWide(in.DT) || in.DT == ir.Bool {
 		p.fail("dot of %v over %d lanes: %w", in.DT, v.Lanes, ir.ErrUnsupported)
 		return
 	}
-	batch := v.Kept - t.MDims - t.NDims
-	for i, side := range []struct {
-		name     string
-		tile     int
-		from, to int // dims
-	}{{"a", t.M, batch, batch + t.MDims}, {"b", t.N, batch + t.MDims, v.Kept}} {
-		p.tileElement(side.name, in.Args[i], dot, batch, side.from, side.to)
-		p.workgroup("t"+side.name, four, t.K*(side.tile/4+1))
+	sides := [2]ir.Ref{in.Args[0], in.Args[1]}
+	if matrix {
+		var of ir.DType
+		if of, sides = Halves(p.k); of != t.Matrix.Of || !t.fits() || p.Matrices == "" {
+			p.fail("dot of %v and %v by matrices %+v: %w", in.DT, of, t, ir.ErrUnsupported)
+			return
+		}
 	}
-	cols := t.N / t.ColsPer
+	batch := v.Kept - t.MDims - t.NDims
+	a, b := t.sides()
+	for i, side := range []struct {
+		tileSide
+		from, to int // dims
+	}{{a, batch, batch + t.MDims}, {b, batch + t.MDims, v.Kept}} {
+		p.tileElement(side.name, sides[i], dot, batch, side.from, side.to)
+		p.workgroup("t"+side.name, p.tileVector(), t.vectors(side.tileSide))
+	}
 	p.begin(true)
 	for _, set := range p.words {
 		p.f("%s", set)
@@ -133,21 +144,48 @@ func (p *printer) tileMain() {
 	p.coords("batch", 0, batch)
 	p.f("let m0 $u32 = (row - batch * %s) * %du;", runWord(s.mTiles), t.M)
 	p.f("let n0 $u32 = (i - row * %s) * %du;", runWord(s.nTiles), t.N)
-	p.f("let lm $u32 = lane / %du;", cols)
-	p.f("let ln $u32 = lane %% %du;", cols)
-	for i := range t.RowsPer {
-		for j := range t.ColsPer / 4 {
-			p.f("var r%dc%d %s = %s;", i, j, four, p.literal(in.DT, 0, 4))
-		}
+	if matrix {
+		p.matrixStart()
+	} else {
+		p.tileStart(four, in.DT)
 	}
 	p.loop("k0", "0u", runWord(wordSteps), fmt.Sprintf("%du", t.K))
 	p.tileLoad(batch)
 	p.f("barrier;")
-	p.tileMultiply(four, in.DT == ir.Float32)
+	if matrix {
+		p.matrixMultiply()
+	} else {
+		p.tileMultiply(four, in.DT == ir.Float32)
+	}
 	p.f("barrier;")
 	p.end()
-	p.tileStore(dot, batch)
+	if matrix {
+		p.matrixStore(dot, batch)
+	} else {
+		p.tileStore(dot, batch)
+	}
 	p.end()
+}
+
+// tileStart prints where an invocation's results are, and its sums.
+func (p *printer) tileStart(four string, dt ir.DType) {
+	t := p.v.Tile
+	cols := t.N / t.ColsPer
+	p.f("let lm $u32 = lane / %du;", cols)
+	p.f("let ln $u32 = lane %% %du;", cols)
+	for i := range t.RowsPer {
+		for j := range t.ColsPer / 4 {
+			p.f("var r%dc%d %s = %s;", i, j, four, p.literal(dt, 0, 4))
+		}
+	}
+}
+
+// tileVector is the type of the vectors of both sides in workgroup memory.
+func (p *printer) tileVector() string {
+	if of := p.v.Tile.Matrix.Of; of != ir.Invalid {
+		return p.vec(halfTypes[of], 4)
+	}
+	return p.vec(scalarTypes[p.k.Body[dotOf(p.k)].DT], 4)
 }
 
 // batchParams are the batch coordinates as parameters or arguments.
@@ -163,14 +201,14 @@ func batchParams(batch int, suffix string) string {
 // outside the matrix.
 func (p *printer) tileElement(name string, v ir.Ref, dot, batch, from, to int) {
 	q := p.inside()
-	in := p.k.Body[dot]
+	dt := p.k.Body[v].DT
 	size := p.slots.tile.m
 	if name == "b" {
 		size = p.slots.tile.n
 	}
-	q.open("func element_%s(%si $u32, k $u32) %s {", name, batchParams(batch, " $u32"), p.vec(scalarTypes[in.DT], 1))
+	q.open("func element_%s(%si $u32, k $u32) %s {", name, batchParams(batch, " $u32"), p.vec(scalarTypes[dt], 1))
 	q.open("if (i >= %s || k >= %s) {", runWord(size), runWord(wordSteps))
-	q.f("return %s;", p.scalarLiteral(in.DT, 0))
+	q.f("return %s;", p.scalarLiteral(dt, 0))
 	q.end()
 	q.coords("i", from, to)
 	for d := batch; d < p.v.Kept; d++ {
@@ -219,7 +257,8 @@ func (p *printer) inside() *printer {
 // are written out, they wait for memory together.
 func (p *printer) tileLoad(batch int) {
 	t := p.v.Tile
-	sides := []tileSide{{"a", "m0", t.M, t.AlongA, ""}, {"b", "n0", t.N, t.AlongB, ""}}
+	a, b := t.sides()
+	sides := []tileSide{a, b}
 	if t.Looped || t.M/4*t.K%p.v.Group+t.N/4*t.K%p.v.Group != 0 {
 		for _, s := range sides {
 			p.loop("e", "lane", fmt.Sprintf("%du", s.size/4*t.K), fmt.Sprintf("%du", p.v.Group))
@@ -235,7 +274,7 @@ func (p *printer) tileLoad(batch int) {
 			s.turn = fmt.Sprint(i)
 			p.f("let e%s%d $u32 = lane + %du;", s.name, i, i*p.v.Group)
 			at, value := p.tileFetch(s, batch)
-			p.f("let l%s%d %s = %s;", s.name, i, p.vec(scalarTypes[p.k.Body[dotOf(p.k)].DT], 4), value)
+			p.f("let l%s%d %s = %s;", s.name, i, p.tileVector(), value)
 			stores = append(stores, fmt.Sprintf("t%s[%s] = l%s%d;", s.name, at, s.name, i))
 		}
 	}
@@ -252,12 +291,19 @@ type tileSide struct {
 	turn         string // number of the load if loads are written out; else ""
 }
 
+func (t *Tile) sides() (a, b tileSide) {
+	return tileSide{"a", "m0", t.M, t.AlongA, ""}, tileSide{"b", "n0", t.N, t.AlongB, ""}
+}
+
 // tileFetch prints the computation of load number e of a side, and returns its place and its
 // elements.
 func (p *printer) tileFetch(s tileSide, batch int) (at, value string) {
 	t, id := p.v.Tile, ""
 	if s.turn != "" {
 		id = s.name + s.turn
+	}
+	if t.Matrix != (Matrix{}) {
+		return p.matrixFetch(s, batch, id)
 	}
 	k, x, first := "k"+id, "x"+id, "at"+id
 	if s.along {
@@ -276,8 +322,7 @@ func (p *printer) tileFetch(s tileSide, batch int) (at, value string) {
 		}
 		list[i] = fmt.Sprintf("element_%s(%s%s, k0 + %s)", s.name, batchParams(batch, ""), pos, k)
 	}
-	four := p.vec(scalarTypes[p.k.Body[dotOf(p.k)].DT], 4)
-	return fmt.Sprintf("%s * %du + %s", k, s.size/4+1, x), four + "(" + strings.Join(list, ", ") + ")"
+	return fmt.Sprintf("%s * %du + %s", k, s.size/4+1, x), p.tileVector() + "(" + strings.Join(list, ", ") + ")"
 }
 
 // tileMultiply adds the products of a stretch of k, written out or in a loop.
@@ -334,12 +379,30 @@ func (t *Tile) place(lane, i string, size, per int) string {
 // of an invocation pass through r0c0.x one after another, because an array indexed by a variable
 // would not be in registers.
 func (p *printer) tileStore(dot, batch int) {
-	t, in := p.v.Tile, p.k.Body[dot]
+	t, result := p.v.Tile, "r0c0.x"
+	if p.k.Body[dot].DT == ir.Uint8 {
+		result = "r0c0.x & 255u"
+	}
 	cols := t.ColsPer / 4
 	p.loop("j", "0u", fmt.Sprintf("%du", t.RowsPer), "1u")
 	p.f("let m $u32 = m0 + %s;", t.place("lm", "j", t.M, t.RowsPer))
 	p.loop("l", "0u", fmt.Sprintf("%du", t.ColsPer), "1u")
 	p.f("let n $u32 = n0 + %s;", t.place("ln", "l", t.N, t.ColsPer))
+	p.tileResult(dot, batch, result)
+	p.rotate(t.ColsPer)
+	p.end()
+	for i := range t.RowsPer - 1 {
+		for j := range cols {
+			p.f("r%dc%d = r%dc%d;", i, j, i+1, j)
+		}
+	}
+	p.end()
+}
+
+// tileResult prints the code that computes values from result (m, n) and stores them, if there is
+// that result.
+func (p *printer) tileResult(dot, batch int, result string) {
+	t := p.v.Tile
 	p.open("if (m < %s && n < %s) {", runWord(p.slots.tile.m), runWord(p.slots.tile.n))
 	p.coords("m", batch, batch+t.MDims)
 	p.coords("n", batch+t.MDims, p.v.Kept)
@@ -351,28 +414,15 @@ func (p *printer) tileStore(dot, batch int) {
 	}
 	for i, need := range reaches(p.k, dot, from...) {
 		switch {
-		case i == dot && in.DT == ir.Uint8:
-			p.let(fmt.Sprintf("v%d", i), in.DT, "r0c0.x & 255u")
 		case i == dot:
-			p.let(fmt.Sprintf("v%d", i), in.DT, "r0c0.x")
+			p.vals[i] = fmt.Sprintf("v%d", i)
+			p.let(p.vals[i], p.k.Body[dot].DT, result)
 		case need:
 			p.instr(i)
-			continue
-		}
-		if i == dot {
-			p.vals[i] = fmt.Sprintf("v%d", i)
 		}
 	}
 	for _, s := range p.k.Stores {
 		p.store(s.Operand, p.value(s.Value), p.k.Body[s.Value].DT)
-	}
-	p.end()
-	p.rotate(t.ColsPer)
-	p.end()
-	for i := range t.RowsPer - 1 {
-		for j := range cols {
-			p.f("r%dc%d = r%dc%d;", i, j, i+1, j)
-		}
 	}
 	p.end()
 }

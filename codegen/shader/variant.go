@@ -115,6 +115,12 @@ func (v *Variant) Key() string {
 		flag(t.AlongB)
 		b = append(b, ' ')
 		flag(t.Looped)
+		if x := &t.Matrix; *x != (Matrix{}) {
+			b = append(b, ' ')
+			for _, n := range [...]int{x.M, x.N, x.K, x.Lanes, int(x.Of)} {
+				num(uint64(n))
+			}
+		}
 	}
 	flag(v.Tail)
 	b = append(b, ' ')

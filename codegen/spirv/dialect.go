@@ -6,10 +6,12 @@ import "github.com/millrace-go/millrace/codegen/shader"
 var Dialect = &shader.Dialect{
 	Name:      "spirv",
 	Subgroups: "subgroups;\n",
+	Matrices:  "matrices $0 $1 $2 $3 f32;",
 
 	Types: map[string]string{
 		"f32": "f32", "i32": "i32", "u32": "u32", "bool": "bool", "wide": "wide",
 		"vec4f32": "vec4f32", "vec4i32": "vec4i32", "vec4u32": "vec4u32", "vec4bool": "vec4bool",
+		"vec4f16": "vec4f16", "vec4bf16": "vec4bf16", "mata": "mata", "matb": "matb", "matc": "matc",
 	},
 
 	Let:     "let $1 $0 = $2;",

@@ -16,7 +16,7 @@ import (
 
 // Golden runs a folder of cases: a kernel and a variant in, a shader out. A case
 // begins "print MODE RANK KEPT LANES [across] [tail|ragged] [group=8] [each=2|16] [steps=4] [turn=1] [online=1|2] [subgroups] OPERAND…" with MODE map
-// (exact may follow), rows (unroll=2 and exact may follow), cols, tiles (then m=DIMS n=DIMS [alongA] [alongB] [looped] follow), checks or scatters and one OPERAND per operand of the kernel: its class (c contiguous,
+// (exact may follow), rows (unroll=2 and exact may follow), cols, tiles (then m=DIMS n=DIMS [alongA] [alongB] [looped] [f16|bf16] follow), checks or scatters and one OPERAND per operand of the kernel: its class (c contiguous,
 // b broadcast, s strided, v staged), its binding (- for an index), and after
 // commas vec, still, turned, skip, guard=BITS, stages=RANK+RANK or parts=N for bindings of 64 units.
 //
@@ -81,6 +81,14 @@ func Golden(t *testing.T, d *shader.Dialect, dir string) (texts []string) {
 	return texts
 }
 
+// matrices makes a tile of two by two subgroups, each with two by one matrices.
+func matrices(v *shader.Variant, of ir.DType) {
+	t := &v.Tile
+	t.M, t.N, t.K, t.RowsPer, t.ColsPer = 64, 32, 32, 32, 16
+	t.Matrix = shader.Matrix{M: 16, N: 16, K: 16, Lanes: 32, Of: of}
+	v.Group = t.Group()
+}
+
 func parseVariant(k *codegen.Kernel, words []string) (*shader.Variant, error) {
 	mode := slices.Index([]string{"map", "rows", "cols", "tiles", "checks", "scatters"}, words[0])
 	if mode < 0 || len(words) < 4 {
@@ -129,6 +137,7 @@ func parseVariant(k *codegen.Kernel, words []string) (*shader.Variant, error) {
 			{"m=1", func() { v.Tile.MDims = 1 }}, {"n=1", func() { v.Tile.NDims = 1 }},
 			{"alongA", func() { v.Tile.AlongA = true }}, {"alongB", func() { v.Tile.AlongB = true }},
 			{"looped", func() { v.Tile.Looped = true }},
+			{"f16", func() { matrices(v, ir.Float16) }}, {"bf16", func() { matrices(v, ir.BFloat16) }},
 		} {
 			if len(words) > 0 && words[0] == f.text {
 				f.set()

@@ -174,10 +174,10 @@ var errNotBound = errors.New("the BoundRecording is nil, or Bind did not make it
 // range, names the line that recorded the op. Results and set tensors that depend on the failed
 // op then carry the error; the others have their new values.
 func (b *BoundRecording) Run() error {
-	if !b.made() {
-		return failure("run", errNotBound)
+	if b.made() && b.b.Once() {
+		return nil
 	}
-	return b.after(b.b.Run(1))
+	return b.RunN(1)
 }
 
 // RunN calls Run n times, and stops at the first error.
@@ -185,11 +185,7 @@ func (b *BoundRecording) RunN(n int) error {
 	if !b.made() {
 		return failure("run", errNotBound)
 	}
-	return b.after(b.b.Run(n))
-}
-
-func (b *BoundRecording) after(err error) error {
-	if err != nil {
+	if err := b.b.Run(n); err != nil {
 		return bindFailure("run", err, b.in)
 	}
 	return nil

@@ -21,8 +21,9 @@ type Prepared interface {
 	// Run does the same as Device.Run of the list.
 	Run() error
 	// Call runs the list n times if a run is a single call of at most some microseconds that
-	// cannot fail. Otherwise it runs nothing and returns false. The caller makes sure that the
-	// device is not closed meanwhile. The device's counters lack these runs until Count.
+	// cannot fail. Otherwise it runs nothing and returns false. Call(0) only tells which. The
+	// caller makes sure that the device is not closed meanwhile. The device's counters lack these
+	// runs until Count.
 	Call(n int) bool
 	// Count adds the runs by Call to the device's counters.
 	Count()

@@ -36,7 +36,8 @@ type Binding struct {
 
 	// The stream's lock guards the fields from here on.
 	closed  bool
-	fixed   *exec.Fixed // nil: a run plays the tape
+	fixed   *exec.Fixed      // nil: a run plays the tape
+	call    runtime.Prepared // fixed, if a run of it is one call; else nil
 	watch   []watched
 	moved   []int // indices into watch: the handles whose memory a run exchanges, see exec.Fixed.Moved
 	readers []reader
@@ -95,6 +96,18 @@ func (b *Binding) quick() bool {
 	return true
 }
 
+// Once makes a run if it is quick and one call, as nearly all runs of a few scalars are. It reports
+// whether it did. Run would do the same, but takes 4 ns longer.
+func (b *Binding) Once() (done bool) {
+	b.s.mu.Lock()
+	defer b.s.mu.Unlock()
+	if b.call == nil || !b.quick() || !b.call.Call(1) {
+		return false
+	}
+	b.calls++
+	return true
+}
+
 // Run makes n runs. It returns when they are done, or at the first run that fails.
 func (b *Binding) Run(n int) error {
 	for n > 0 {
@@ -121,11 +134,19 @@ func (b *Binding) turn(n int) (done int, err error) {
 	if !b.quick() {
 		return 0, nil
 	}
-	if done = min(n, turns); b.fixed.Call(done) {
-		b.calls += int64(done)
+	if done = min(n, turns); b.calling(done) {
 		return done, nil
 	}
 	return 1, b.runList()
+}
+
+// calling makes n runs if each is one call. The lock is held.
+func (b *Binding) calling(n int) bool {
+	if b.call == nil || !b.call.Call(n) {
+		return false
+	}
+	b.calls += int64(n)
+	return true
 }
 
 // runList makes one run that is not one call. The lock is held.
@@ -135,6 +156,7 @@ func (b *Binding) runList() error {
 		return b.failed(err)
 	}
 	b.move()
+	b.call = b.fixed.OneCall()
 	return nil
 }
 

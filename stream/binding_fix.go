@@ -178,8 +178,7 @@ func (b *Binding) fix(run bool) (ok bool, err error) {
 		return ok, err
 	case !b.quick():
 		return false, nil
-	case b.fixed.Call(1):
-		b.calls++
+	case b.calling(1):
 		return true, nil
 	}
 	return true, b.runList()
@@ -205,7 +204,7 @@ func (b *Binding) unfix() {
 			blk.Count(-memory.Handles)
 		}
 		b.fixed.Close()
-		b.fixed = nil
+		b.fixed, b.call = nil, nil
 	}
 	for _, r := range b.readers {
 		r.blk.Unbind(r.known)

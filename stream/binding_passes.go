@@ -137,7 +137,7 @@ func (x *fixing) fix() (bool, error) {
 	if err != nil {
 		return false, nil // memory is lacking; playing the tape may need less
 	}
-	x.b.fixed = f
+	x.b.fixed, x.b.call = f, f.OneCall()
 	return true, nil
 }
 

@@ -18,7 +18,7 @@ import (
 // kept.go.
 type prepared struct {
 	d        *device
-	sequence *sequence // all launches as one function; if nil, the fields that follow are set
+	sequence sequence // all launches as one function; if it is empty, the fields that follow are set
 	own      []runtime.Launch
 	list     readyList
 	bytes    [][]int64        // least bytes of buffers, by launch and operand
@@ -151,7 +151,7 @@ func (r *ready) leastBytes() []int64 {
 // Set replaces the buffer at the given places.
 func (p *prepared) Set(places []runtime.Place, b runtime.Buffer) bool {
 	x, ok := b.(*memory.Buffer)
-	if p.sequence != nil {
+	if p.sequence.made() {
 		return ok && p.sequence.set(places, x)
 	}
 	if !ok || x.Shared() != nil || x.Freed() {
@@ -188,8 +188,8 @@ func (p *prepared) Run() error {
 
 // Call runs the list n times if it is one function.
 func (p *prepared) Call(n int) bool {
-	s := p.sequence
-	if s == nil {
+	s := &p.sequence
+	if !s.made() {
 		return false
 	}
 	p.runs += int64(n)
@@ -199,7 +199,7 @@ func (p *prepared) Call(n int) bool {
 		s.code.Call(s.frame, s.mxcsr)
 		n -= some
 	}
-	goruntime.KeepAlive(s)
+	goruntime.KeepAlive(p)
 	return true
 }
 
@@ -222,7 +222,7 @@ func (p *prepared) Count() {
 // Close counts the last runs, and gives back what the list has borrowed.
 func (p *prepared) Close() {
 	p.Count()
-	if p.sequence != nil {
+	if p.sequence.made() {
 		p.sequence.code.Free()
 	}
 	p.list.drop()

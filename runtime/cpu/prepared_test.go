@@ -94,6 +94,36 @@ func TestPreparedRefuses(t *testing.T) {
 	}
 }
 
+// TestPreparedCall checks that Call tells which lists are one function, and that only runs count.
+func TestPreparedCall(t *testing.T) {
+	k := scaled(t)
+	for _, tier := range []int{-1, 0} {
+		d := openTest(t, runtime.Config{Threads: 1, Tier: tier})
+		h := kernels.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kernels.Dense)
+		bound(t, d, k, h, func(l *runtime.Launch) {
+			p := d.Prepare([]runtime.Launch{*l, *l}, nil)
+			if p == nil {
+				t.Fatal("not prepared")
+			}
+			defer p.Close()
+			one := tier == 0 && d.machine
+			for _, n := range []int64{0, 3} {
+				before := d.Stats().Launches
+				if got := p.Call(int(n)); got != one {
+					t.Errorf("tier %d: Call(%d) is %v", tier, n, got)
+				}
+				want := int64(0)
+				if one {
+					want = 2 * n
+				}
+				if p.Count(); d.Stats().Launches-before != want {
+					t.Errorf("tier %d: Call(%d) counted %d launches, want %d", tier, n, d.Stats().Launches-before, want)
+				}
+			}
+		})
+	}
+}
+
 // TestPreparedWaves checks that lists with parallel launches give the results of one launch at a
 // time, prepared and with some buffers moved.
 func TestPreparedWaves(t *testing.T) {

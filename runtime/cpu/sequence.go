@@ -39,19 +39,23 @@ type sequence struct {
 
 var errNotSmall = fmt.Errorf("%w: one is too large or not elementwise", native.ErrNoSequence)
 
+// made reports that there is a function.
+func (s *sequence) made() bool { return s.frame != nil }
+
 // newSequence makes one function of a list, and counts its launches.
-func (p *prepared) newSequence(list []runtime.Launch, own []runtime.Buffer) (*sequence, error) {
+func (p *prepared) newSequence(list []runtime.Launch, own []runtime.Buffer) (s sequence, err error) {
 	if len(list) > sequenceLaunches {
-		return nil, errNotSmall
+		return s, errNotSmall
 	}
 	begin := time.Now()
-	d, s := p.d, &sequence{places: make([][]int32, len(list))}
+	d := p.d
+	s.places = make([][]int32, len(list))
 	var form []native.Launch
 	for i := range list {
 		l := &list[i]
 		r, err := d.order(l, 1)
 		if err != nil {
-			return nil, errNotSmall // Run reports the error
+			return s, errNotSmall // Run reports the error
 		}
 		s.places[i] = make([]int32, len(l.Args))
 		for j := range l.Args {
@@ -62,27 +66,27 @@ func (p *prepared) newSequence(list []runtime.Launch, own []runtime.Buffer) (*se
 		}
 		f, err := s.launch(&r, i)
 		if err != nil {
-			return nil, err
+			return s, err
 		}
 		form = append(form, f)
 		p.add(&r)
 	}
 	if len(form) == 0 {
-		return nil, errNotSmall
+		return s, errNotSmall
 	}
 	private := make([]bool, len(s.bufs))
 	for i, b := range s.bufs {
 		private[i] = slices.Contains(own, runtime.Buffer(b))
 	}
 	if err := fault.Hit(fault.Compile); err != nil {
-		return nil, err
+		return s, err
 	}
 	f, err := native.CompileSequence(form, private, jit.ISA(), false)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	if s.code, err = jit.Map(f, "sequence"); err != nil {
-		return nil, err
+		return s, err
 	}
 	s.room = make([]byte, f.Bytes+64)
 	at := unsafe.Pointer(unsafe.SliceData(s.room))

@@ -205,11 +205,13 @@ func (f *Fixed) copy(to *memory.Block, s *Sink) error {
 	return nil
 }
 
-// Call runs it n times if a run is one call of at most some microseconds, which cannot fail.
-// Otherwise it runs nothing and returns false. The caller makes sure that the device is not closed
-// meanwhile.
-func (f *Fixed) Call(n int) bool {
-	return f.b.prepared != nil && len(f.moves.blocks) == 0 && f.b.prepared.Call(n)
+// OneCall returns the list if a run is one call, see runtime.Prepared, else nil. It is valid until
+// Run, Failed or Close.
+func (f *Fixed) OneCall() runtime.Prepared {
+	if p := f.b.prepared; p != nil && len(f.moves.blocks) == 0 && p.Call(0) {
+		return p
+	}
+	return nil
 }
 
 // Run runs it once.

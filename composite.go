@@ -29,7 +29,8 @@ import (
 // adds to the same list.
 type steps struct {
 	list   []*Tensor
-	wanted bool // they stay in memory until they are released: see stream.Want
+	wanted bool    // they stay in memory until they are released: see stream.Want
+	used   *Tensor // a step that belongs to another owner, or nil: see Use
 	room   [24]*Tensor
 }
 
@@ -74,7 +75,7 @@ func (t *Tensor) leave() {
 	t.v.Unmark(stream.MarkStep)
 }
 
-// Step, Take and End are for package autodiff: see adhook.Steps.
+// Step, Use, Take and End are for package autodiff: see adhook.Steps.
 
 func (s *steps) Step(t *Tensor, plain bool) *Tensor {
 	r := markedHandle(t)
@@ -83,6 +84,16 @@ func (s *steps) Step(t *Tensor, plain bool) *Tensor {
 		r.v.Mark(stream.MarkPlain)
 	}
 	return r
+}
+
+func (s *steps) Use(t *Tensor) *Tensor {
+	if s.used != nil || !t.v.Roomy() || t.v.Marks()&stream.MarkStep != 0 {
+		return s.Step(t, false)
+	}
+	t.extra().steps = s
+	t.v.Mark(stream.MarkStep)
+	s.used = t
+	return t
 }
 
 func (s *steps) Take(t *Tensor) bool {
@@ -98,6 +109,10 @@ func (s *steps) Take(t *Tensor) bool {
 func (s *steps) End() {
 	for _, t := range s.list {
 		s.release(t)
+	}
+	if s.used != nil {
+		s.used.leave()
+		s.used = nil
 	}
 	s.free()
 }

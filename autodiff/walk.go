@@ -291,7 +291,7 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 		return nil
 	}
 	s.steps = root.Steps()
-	s.d = s.wide(s.steps.Step(ds[0], false))
+	s.d = s.wide(s.steps.Use(ds[0]))
 	n.rule.back(s)
 	s.steps.End()
 	if s.refused != "" {

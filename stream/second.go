@@ -27,6 +27,9 @@ const (
 // Marks returns the marks of a handle and of the value that it names.
 func (h *Value) Marks() Marks { return h.marks&ofHandle | h.now().marks&^ofHandle }
 
+// Roomy reports whether h itself has MarkRoom, whatever value it names.
+func (h *Value) Roomy() bool { return h.marks&MarkRoom != 0 }
+
 // Mark adds marks to a handle or to the value in the same Value. Other goroutines must not have
 // it yet.
 func (h *Value) Mark(m Marks) { h.marks |= m }

@@ -74,8 +74,11 @@ type Tensors[T, P any] interface {
 type Steps[T any] interface {
 	// Step makes a step of t's value. If plain is set, ops on it are not followed.
 	Step(t *T, plain bool) *T
+	// Use returns a step of t's value. If possible it is t, which is a step until End and is not
+	// released then. The caller is t's only owner.
+	Use(t *T) *T
 	// Take takes a step off the list and makes the caller its owner, as Hold does. It returns false
-	// for other tensors, and for what Step made.
+	// for other tensors, and for what Step or Use returned.
 	Take(t *T) bool
 	// End releases the steps that are left.
 	End()

@@ -2,6 +2,9 @@
 
 package calls_test
 
-// hotOpAllocations is larger here, because the race detector makes sync.Pool drop some of its
+// These numbers are larger here, because the race detector makes sync.Pool drop some of its
 // objects, which are then allocated again.
-const hotOpAllocations = 2
+const (
+	hotOpAllocations = 2
+	gradAllocations  = 16
+)

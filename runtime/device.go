@@ -140,6 +140,7 @@ type Stats struct {
 	Grouped      int64 // launches that ran at the same time as others of their list, each on one thread
 	Prepared     int64 // launches of prepared lists, see Preparer
 	Recorded     int64 // how often a GPU's driver recorded a prepared list, for other buffers again
+	Replayed     int64 // launches of prepared lists that ran as recorded
 	Waits        int64 // number of times a Run waited for the device to learn of an index out of range
 	Allocs       int64
 	AllocBytes   int64 // bytes allocated and not freed

@@ -33,3 +33,17 @@ type Prepared interface {
 
 // Place identifies an operand of a launch in a list.
 type Place struct{ Launch, Arg int32 }
+
+// Homer is a Device on which lists gain from results in the same memory as in earlier runs.
+type Homer interface {
+	// NewHome makes a place for one result of a list. It returns nil if the device gains nothing.
+	NewHome() Home
+}
+
+// Home is a place to which some memory of a result returns. Its methods are called one at a time.
+type Home interface {
+	// Alloc is Device.Alloc. It prefers memory that an earlier Alloc gave and that is free again.
+	Alloc(bytes int64) (Buffer, error)
+	// Close ends the preference. Memory that is in use stays so.
+	Close()
+}

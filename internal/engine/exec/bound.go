@@ -1,6 +1,7 @@
 package exec
 
 import (
+	goruntime "runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ type Bound struct {
 	fresh    []fresh           // memory that each run writes anew
 	still    []*memory.Block   // constants, and memory of own; their slots follow those of fresh
 	own      []*memory.Block
+	homes    []runtime.Home   // of fresh; nil if there are none
 	nobodys  []runtime.Buffer // buffers of own, which nothing reads after a run has ended
 	results  []boundResult
 
@@ -153,6 +155,29 @@ func (b *Bound) free() {
 		own.Release()
 	}
 	b.own = nil
+	leave(b.homes)
+}
+
+// settle makes a home for each fresh memory, if the device gains from that.
+func (b *Bound) settle(d runtime.Device) {
+	x, ok := d.(runtime.Homer)
+	if !ok {
+		return
+	}
+	for range b.fresh {
+		h := x.NewHome()
+		if h == nil {
+			return
+		}
+		b.homes = append(b.homes, h)
+	}
+	goruntime.AddCleanup(b, leave, b.homes) // a Recording may become garbage without a call of Release
+}
+
+func leave(homes []runtime.Home) {
+	for _, h := range homes {
+		h.Close()
+	}
 }
 
 // Settle sets the launches to the choices that the tuner has made, and reports whether every

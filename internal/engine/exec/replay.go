@@ -49,7 +49,7 @@ func (b *Bound) Replay(by *Binder, inputs []*memory.Storage) (*Replay, error) {
 				continue
 			}
 		}
-		blk, err := by.Pool.Alloc(f.bytes, true)
+		blk, err := b.alloc(by, i)
 		if err != nil {
 			r.drop()
 			r.recycle()
@@ -70,6 +70,14 @@ func (b *Bound) Replay(by *Binder, inputs []*memory.Storage) (*Replay, error) {
 	}
 	r.blocks = append(r.blocks, b.still...)
 	return r, nil
+}
+
+// alloc allocates fresh memory i. On some devices it returns to the same result in a later run.
+func (b *Bound) alloc(by *Binder, i int) (*memory.Block, error) {
+	if b.homes != nil {
+		return by.Pool.Take(b.homes[i].Alloc, b.fresh[i].bytes, true)
+	}
+	return by.Pool.Alloc(b.fresh[i].bytes, true)
 }
 
 // made notes which plans write the results.

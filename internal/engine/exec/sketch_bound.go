@@ -73,6 +73,7 @@ func (e *ending) placeFresh() error {
 			b.places = append(b.places, e.k.uses[n])
 		}
 	}
+	b.settle(e.pool.Driver)
 	return nil
 }
 

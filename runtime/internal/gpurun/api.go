@@ -40,19 +40,27 @@ type Device interface {
 
 // Recorder is a Device that can keep dispatches as one piece of work, to submit them many times.
 type Recorder interface {
-	// Record keeps a list of dispatches with the run-time words that their buffers have now. Each
-	// submission fills the range zero with zeros first; a zero Range has no buffer. The list and its
-	// slices may be changed afterwards.
+	// Record keeps a list of dispatches with the run-time words that their buffers have now. The list
+	// and its slices may be changed afterwards. Each submission fills the range zero with zeros first,
+	// unless it has no buffer.
 	Record(zero Range, list []Dispatch) (Recording, error)
+	// Play submits work as Submit does: each dispatch sees the writes of all earlier ones. It returns
+	// ErrStale, and submits nothing, if something that a Recording uses was released since.
+	Play(list []Work) error
 }
 
 // Recording is recorded work. Its methods are called one at a time, and with the Device's.
 type Recording interface {
-	// Submit runs the dispatches once more, as Device.Submit does. It returns ErrStale, and submits
-	// nothing, if a buffer or a pipeline was released since.
-	Submit() error
 	// Release frees the recording after submitted work is done with it.
 	Release()
+}
+
+// Work is a Recording, or dispatches that are submitted once, with a range that is filled with zeros
+// before them.
+type Work struct {
+	Rec  Recording
+	Zero Range
+	List []Dispatch
 }
 
 // Use is the purpose of a buffer.

@@ -22,6 +22,7 @@ type cutList struct {
 // begins another one.
 type part struct {
 	dispatches     []Dispatch
+	begins         []int   // by launch: its first dispatch
 	from           [][]int // by dispatch and binding: the operand whose buffer it binds; -1 for other memory
 	params, faults Buffer
 	slots          []faultSlot
@@ -71,7 +72,7 @@ func (d *Runner) newCut(list []runtime.Launch, at []place) *cutList {
 // add makes a part of the dispatches of a batch.
 func (c *cutList) add(b *batch) (err error) {
 	d, data := b.dev, b.data()
-	c.parts = append(c.parts, part{dispatches: slices.Clone(b.dispatches), slots: b.slots})
+	c.parts = append(c.parts, part{dispatches: slices.Clone(b.dispatches), begins: slices.Clone(b.begins), slots: b.slots})
 	x := &c.parts[len(c.parts)-1]
 	if x.params, err = d.memory.makeWords(int64(len(data)), Uniform); err != nil {
 		return err
@@ -144,18 +145,8 @@ func (c *cutList) put(at []place) {
 	}
 }
 
-// submitPart submits dispatches that are not recorded.
-func (d *Runner) submitPart(x *part) error {
-	if zero := x.zero(); zero.Size > 0 {
-		err := d.memory.again(func() error {
-			return d.gpu.Write(zero.Buf, 0, zero.Size, func(dst []byte, _ int64) { clear(dst) })
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return d.gpu.Submit(x.dispatches, x.params, nil)
-}
+// whole is the part as dispatches that are submitted once.
+func (x *part) whole() Work { return Work{Zero: x.zero(), List: x.dispatches} }
 
 // drop releases what the dispatches use.
 func (c *cutList) drop(d *Runner) {

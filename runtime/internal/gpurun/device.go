@@ -41,7 +41,7 @@ type Runner struct {
 // counters are the parts of runtime.Stats that memory does not count.
 type counters struct {
 	launches, read, written, waits             atomic.Int64
-	prepared, recorded                         atomic.Int64
+	prepared, recorded, replayed               atomic.Int64
 	compiles, compileFails, fallbacks, compile atomic.Int64
 }
 
@@ -149,6 +149,7 @@ func (d *Runner) Stats() runtime.Stats {
 		Waits:        d.stats.waits.Load(),
 		Prepared:     d.stats.prepared.Load(),
 		Recorded:     d.stats.recorded.Load(),
+		Replayed:     d.stats.replayed.Load(),
 		CompileNanos: d.stats.compile.Load(),
 	}
 	d.memory.stats(&s)

@@ -32,6 +32,7 @@ type memory struct {
 
 	mu     sync.Mutex
 	pool   map[int64][]Buffer // by size
+	homes  map[Buffer]*home   // of memory that returns to the same result
 	closed bool
 
 	allocs, hits, live, peak, pooled int64
@@ -59,7 +60,10 @@ func class(n, largest int64) int64 {
 	return c
 }
 
-func (m *memory) alloc(n int64) (*buffer, error) {
+func (m *memory) alloc(n int64) (*buffer, error) { return m.allocAt(nil, n) }
+
+// allocAt allocates memory, in a home if there is one.
+func (m *memory) allocAt(h *home, n int64) (*buffer, error) {
 	if err := fault.Hit(fault.Alloc); err != nil {
 		return nil, m.errorf("%w: %w", runtime.ErrOutOfMemory, err)
 	}
@@ -70,14 +74,20 @@ func (m *memory) alloc(n int64) (*buffer, error) {
 	size := class(n, largest)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.pool[size]) > 0 {
+	mem := h.take(size)
+	if mem == nil && len(m.pool[size]) > 0 {
+		mem = m.take(size)
+		h.settle(mem)
+	}
+	if mem != nil {
 		m.hits++
-		return m.hand(m.take(size), n), nil
+		return m.hand(mem, n), nil
 	}
 	mem, err := m.make(size, Storage, m.limit)
 	if err != nil {
 		return nil, err
 	}
+	h.settle(mem)
 	return m.hand(mem, n), nil
 }
 
@@ -161,6 +171,9 @@ func (m *memory) hand(mem Buffer, n int64) *buffer {
 // lock.
 func (m *memory) trim(keep int64) {
 	for m.pooled > keep {
+		if len(m.pool) == 0 {
+			m.leaveHomes()
+		}
 		size := slices.Max(slices.Collect(maps.Keys(m.pool)))
 		m.take(size).Release()
 	}
@@ -189,7 +202,11 @@ func (m *memory) free(b *buffer) {
 	b.freed = true
 	size := b.mem.Size()
 	m.live -= size
-	m.pool[size] = append(m.pool[size], b.mem)
+	if h := m.homes[b.mem]; h != nil {
+		h.free = append(h.free, b.mem)
+	} else {
+		m.pool[size] = append(m.pool[size], b.mem)
+	}
 	m.pooled += size
 	m.trim(max(poolFloor, 2*m.most))
 }
@@ -238,7 +255,7 @@ func (d *Runner) ResetPeak() {
 func (m *memory) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.closed, m.pool, m.pooled, m.words = true, nil, 0, 0
+	m.closed, m.pool, m.homes, m.pooled, m.words = true, nil, nil, 0, 0
 }
 
 // Alloc returns memory with undefined contents.

@@ -8,33 +8,25 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// maxTakes bounds the sets of buffers that a list remembers.
-const maxTakes = 8
-
 // prepared is a list of launches that was cut into dispatches once. A run puts the buffers of the run
-// into the dispatches and submits them. Buffers that come for the second time get a recording, which
-// later runs with them submit: results that alternate between two buffers have two recordings. The
-// buffers are compared before each run.
+// into the dispatches and submits them. Buffers that come again get a recording, which later runs with
+// them submit: results that alternate between two buffers have two recordings. Of other lists, those
+// sections are recorded whose buffers come again. The buffers are compared before each run.
 type prepared struct {
 	dev     *Runner
 	list    []runtime.Launch // with arguments of its own
 	cut     *cutList         // nil if there is none
-	refused bool             // the list cannot be cut
-	takes   []*take          // the most recently used first
+	bad     bool             // the list cannot be cut
 	now     []place          // the buffers of a run
-}
+	plays   []Work           // of a part that runs
+	replays int64            // its launches that run as recorded
 
-// take is a set of buffers of the list.
-type take struct {
-	at      []place
-	refused bool        // it cannot be recorded
-	work    []Recording // by part; none before it is recorded
-}
+	takes takes
 
-// place is the memory of an operand.
-type place struct {
-	mem   Buffer
-	bytes int64
+	habits   []habit   // by operand
+	need     int       // the calm of operands in recorded sections
+	sections *sections // nil if there are none
+	refused  bool      // sections cannot be recorded
 }
 
 var _ runtime.Preparer = (*Runner)(nil)
@@ -53,7 +45,8 @@ func (d *Runner) Prepare(list []runtime.Launch, _ []runtime.Buffer) runtime.Prep
 		p.Close()
 		return nil
 	}
-	p.find()
+	p.watch()
+	p.takes.find(p.now) // the list has run with these buffers
 	return p
 }
 
@@ -83,15 +76,18 @@ func (p *prepared) Run() (err error) {
 		return d.dispatchAll(p.list, false)
 	}
 	d.sweep()
-	t, known := p.find()
-	if known && t.work == nil && !t.refused {
+	p.watch()
+	t := p.takes.find(p.now)
+	if p.takes.due(t) {
 		p.record(t)
 	}
+	var s *sections
 	if t.work == nil {
+		s = p.divided()
 		p.cut.put(p.now)
 	}
 	for i := range p.cut.parts {
-		if err := p.run(t, i); err != nil {
+		if err := p.run(t, s, i); err != nil {
 			return err
 		}
 	}
@@ -104,7 +100,7 @@ func (p *prepared) Run() (err error) {
 // a buffer was freed, or if there are no such dispatches.
 func (p *prepared) ready() bool {
 	var live bool
-	if p.now, live = p.dev.memory.places(p.now[:0], p.list); !live || p.refused {
+	if p.now, live = p.dev.memory.places(p.now[:0], p.list); !live || p.bad {
 		return false
 	}
 	if p.cut != nil && p.cut.fits(p.now) {
@@ -112,28 +108,8 @@ func (p *prepared) ready() bool {
 	}
 	p.drop()
 	p.cut = p.dev.newCut(p.list, p.now)
-	p.refused = p.cut == nil
-	return !p.refused
-}
-
-// find returns the take of the run's buffers, and whether there was one before.
-func (p *prepared) find() (t *take, known bool) {
-	at := slices.IndexFunc(p.takes, func(t *take) bool { return slices.Equal(t.at, p.now) })
-	if at == 0 {
-		return p.takes[0], true
-	}
-	if known = at > 0; known {
-		t = p.takes[at]
-		p.takes = slices.Delete(p.takes, at, at+1)
-	} else {
-		t = &take{at: slices.Clone(p.now)}
-		if n := len(p.takes); n == maxTakes {
-			p.takes[n-1].drop()
-			p.takes = p.takes[:n-1]
-		}
-	}
-	p.takes = slices.Insert(p.takes, 0, t)
-	return t, known
+	p.bad = p.cut == nil
+	return !p.bad
 }
 
 // record records the list with the buffers of a take. A take that fails is refused.
@@ -154,33 +130,48 @@ func (p *prepared) record(t *take) {
 }
 
 // run submits a part, recorded or not, and waits for it if an index may be out of range.
-func (p *prepared) run(t *take, part int) error {
+func (p *prepared) run(t *take, s *sections, part int) error {
 	d, x := p.dev, &p.cut.parts[part]
-	var err error
-	if t.work != nil {
-		if err = t.work[part].Submit(); errors.Is(err, ErrStale) { // it is recorded anew
-			t.drop()
-			p.cut.put(t.at)
-		}
-	}
-	if t.work == nil {
-		err = d.submitPart(x)
+	rec := d.gpu.(Recorder)
+	err := rec.Play(p.play(t, s, part))
+	if errors.Is(err, ErrStale) { // it is recorded anew
+		t.drop()
+		p.undivide()
+		p.cut.put(p.now)
+		s = nil
+		err = rec.Play(p.play(t, s, part))
 	}
 	if err != nil {
 		d.memory.relieve(err) // as in send
 		return d.deviceError(err)
 	}
+	d.stats.replayed.Add(p.replays)
 	if len(x.slots) > 0 {
 		return d.faultOf(x.faults, x.slots)
 	}
 	return d.relax()
 }
 
-func (t *take) drop() {
-	for _, w := range t.work {
-		w.Release()
+// play is a part as work.
+func (p *prepared) play(t *take, s *sections, part int) []Work {
+	x := &p.cut.parts[part]
+	p.plays, p.replays = p.plays[:0], 0
+	switch {
+	case t.work != nil:
+		p.replays += int64(len(x.begins))
+		return append(p.plays, Work{Rec: t.work[part]})
+	case s == nil:
+		return append(p.plays, x.whole())
 	}
-	t.work = nil
+	for i := range s.parts[part] {
+		c := &s.parts[part][i]
+		w := p.section(x, c)
+		if w.Rec != nil {
+			p.replays += c.launches
+		}
+		p.plays = append(p.plays, w)
+	}
+	return p.plays
 }
 
 // Call never runs the list: each run can fail.
@@ -192,11 +183,11 @@ func (p *prepared) Count() {}
 // Close releases what was recorded, and the memory that the dispatches use.
 func (p *prepared) Close() { p.drop() }
 
+// drop releases what was made for the dispatches, and forgets what is known of the buffers.
 func (p *prepared) drop() {
-	for _, t := range p.takes {
-		t.drop()
-	}
-	p.takes = nil
+	p.takes.drop()
+	p.undivide()
+	p.habits, p.need, p.refused = nil, firstCalm, false
 	if p.cut != nil {
 		p.cut.drop(p.dev)
 		p.cut = nil

@@ -25,6 +25,7 @@ type batch struct {
 	dev        *Runner
 	trial      bool // its launches must not be run again
 	dispatches []Dispatch
+	begins     []int       // with keep, by taken launch: its first dispatch
 	words      []uint32    // of all dispatches, each part aligned
 	uses       []*compiled // shaders of the dispatches, each once
 	scratch    []*buffer
@@ -112,6 +113,9 @@ func (b *batch) take(l *runtime.Launch) error {
 		}
 	}
 	done := len(b.dispatches)
+	if b.keep != nil {
+		b.begins = append(b.begins, done)
+	}
 	if err := b.add(l); err != nil {
 		b.dispatches = b.dispatches[:done]
 		if e := b.submit(); e != nil {
@@ -278,7 +282,7 @@ func (b *batch) submit() error {
 	if err := send(); err != nil {
 		return err
 	}
-	b.dispatches, b.words = b.dispatches[:0], b.words[:0]
+	b.dispatches, b.begins, b.words = b.dispatches[:0], b.begins[:0], b.words[:0]
 	switch {
 	case b.keep != nil:
 		b.slots, b.reads = nil, nil

@@ -31,7 +31,7 @@ func recorder(t testing.TB, d gpurun.Device) gpurun.Recorder {
 	return r
 }
 
-// testRecordings: a Recording does what Submit of its list does, as often as it is submitted, among
+// testRecordings: a Recording does what Submit of its list does, as often as it is played, among
 // other work. It refuses to run with what was released.
 func testRecordings(t *testing.T) {
 	d := openGPU(t)
@@ -54,13 +54,14 @@ func testRecordings(t *testing.T) {
 	list[0], list[1] = gpurun.Dispatch{}, gpurun.Dispatch{} // the list is the caller's
 	long, err := rec.Record(gpurun.Range{}, slices.Repeat([]gpurun.Dispatch{x}, many))
 	must(t, err)
-	want := uint32(5)
-	fill(b, n*4, want)
 	for round := range 6 {
+		fill(b, n*4, 5)
 		fill(flags, 64, 7)
-		must(t, two.Submit())
-		must(t, two.Submit()) // while the first may run
-		want = 16*want + 15
+		must(t, rec.Play([]gpurun.Work{{Rec: two}}))
+		// While the first may run, recorded work among other work.
+		once := []gpurun.Dispatch{x}
+		must(t, rec.Play([]gpurun.Work{{List: once}, {Rec: two}, {Zero: gpurun.Range{Buf: flags, Off: 48, Size: 16}, List: once}, {Rec: two}}))
+		want := uint32(5<<8 + 255)
 		if round%2 == 0 {
 			must(t, d.Submit([]gpurun.Dispatch{x}, u, nil))
 			want = 2*want + 1
@@ -70,23 +71,26 @@ func testRecordings(t *testing.T) {
 		}
 		err := d.Read(flags, 0, 64, func(src []byte, _ int64) {
 			for i := range 16 {
-				if v := binary.LittleEndian.Uint32(src[4*i:]); (v == 0) != (i < 8) {
+				if v := binary.LittleEndian.Uint32(src[4*i:]); (v == 0) != (i < 8 || i >= 12) {
 					t.Errorf("word %d of the zeros is %d", i, v)
 				}
 			}
 		})
 		must(t, err)
 	}
-	must(t, long.Submit())
-	for range many {
-		want = 2*want + 1
+	for _, w := range []gpurun.Work{{Rec: long}, {List: slices.Repeat([]gpurun.Dispatch{x}, many)}} {
+		fill(b, n*4, 5)
+		must(t, rec.Play([]gpurun.Work{w}))
+		if got := first(b); got != 1<<32-1 { // after 32 or more
+			t.Errorf("%d dispatches: %d", many, got)
+		}
 	}
-	if got := first(b); got != want {
-		t.Errorf("%d dispatches: %d, want %d", many, got, want)
+	if err := rec.Play(nil); err != nil {
+		t.Errorf("no work: %v", err)
 	}
 	long.Release()
 	long.Release()
-	if err := long.Submit(); !errors.Is(err, gpurun.ErrStale) {
+	if err := rec.Play([]gpurun.Work{{Rec: long}}); !errors.Is(err, gpurun.ErrStale) {
 		t.Errorf("after Release: %v", err)
 	}
 	bad := x
@@ -95,17 +99,17 @@ func testRecordings(t *testing.T) {
 		t.Error("a dispatch above the limits was recorded")
 	}
 	flags.Release()
-	if err := two.Submit(); !errors.Is(err, gpurun.ErrStale) {
+	if err := rec.Play([]gpurun.Work{{Rec: two}}); !errors.Is(err, gpurun.ErrStale) {
 		t.Errorf("with a released buffer: %v", err)
 	}
 	one, err := rec.Record(gpurun.Range{}, []gpurun.Dispatch{x})
 	must(t, err)
 	x.Pipe.Release()
-	if err := one.Submit(); !errors.Is(err, gpurun.ErrStale) {
+	if err := rec.Play([]gpurun.Work{{Rec: one}}); !errors.Is(err, gpurun.ErrStale) {
 		t.Errorf("with a released pipeline: %v", err)
 	}
 	d.Lose(errors.New("a test"))
-	if err := one.Submit(); !errors.Is(err, gpurun.ErrLost) {
+	if err := rec.Play([]gpurun.Work{{Rec: one}}); !errors.Is(err, gpurun.ErrLost) {
 		t.Errorf("on a lost device: %v", err)
 	}
 	one.Release()
@@ -121,12 +125,12 @@ func testRecordingsEnd(t *testing.T) {
 	r, err := rec.Record(gpurun.Range{}, slices.Repeat([]gpurun.Dispatch{x}, 100))
 	must(t, err)
 	for range 20 {
-		must(t, r.Submit())
+		must(t, rec.Play([]gpurun.Work{{Rec: r}}))
 	}
 	r.Release()
 	b.Release()
 	must(t, d.Close())
-	if err := r.Submit(); !errors.Is(err, gpurun.ErrClosed) {
+	if err := rec.Play([]gpurun.Work{{Rec: r}}); !errors.Is(err, gpurun.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 	r.Release()

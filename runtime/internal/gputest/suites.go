@@ -118,6 +118,7 @@ var suites = []suite{
 	{"EngineGrads", testEngineGrads},
 	{"EngineOptim", testEngineOptim},
 	{"EngineBoundSteps", testEngineBoundSteps},
+	{"EngineRecordedSteps", testEngineRecordedSteps},
 	{"EngineBundle", testEngineBundle},
 	{"EngineWarm", testEngineWarm},
 	{"EnginePrograms", testEnginePrograms},

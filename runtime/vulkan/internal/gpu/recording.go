@@ -63,21 +63,10 @@ func (d *Device) Record(zero gpurun.Range, list []gpurun.Dispatch) (gpurun.Recor
 		return nil, err
 	}
 	d.kept += r.count
-	for at := 0; at < len(list); at += maxPart {
-		cmd, err := d.command()
-		if err == nil {
-			r.commands = append(r.commands, cmd)
-			err = d.write(cmd, vk.CommandBufferUsageSimultaneousUseBit, func(cmd uintptr) {
-				if at == 0 && zero.Buf != nil {
-					d.zero(cmd, zero)
-				}
-				d.dispatchAll(cmd, list[at:min(at+maxPart, len(list))])
-			})
-		}
-		if err != nil {
-			r.release()
-			return nil, err
-		}
+	var err error
+	if r.commands, err = d.writeAll(nil, vk.CommandBufferUsageSimultaneousUseBit, zero, list); err != nil {
+		r.release()
+		return nil, err
 	}
 	return r, nil
 }
@@ -95,28 +84,112 @@ func (d *Device) zero(cmd uintptr, x gpurun.Range) {
 	d.barrier(cmd, vk.PipelineStageTransferBit, vk.AccessTransferWriteBit, vk.PipelineStageComputeShaderBit, vk.AccessShaderReadBit|vk.AccessShaderWriteBit)
 }
 
-// Submit submits the command buffers once more.
-func (r *recording) Submit() error {
-	d := r.dev
+// Play submits recorded and other dispatches as one submission.
+func (d *Device) Play(list []gpurun.Work) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.usable(); err != nil {
 		return err
 	}
-	if r.stale() {
-		return gpurun.ErrStale
+	for i := range list {
+		if err := d.playable(&list[i]); err != nil {
+			return err
+		}
 	}
 	d.reap()
 	if d.lost != nil {
 		return d.lost
 	}
-	if err := d.enqueue(r.commands); err != nil {
+	all, once := d.scratch.all[:0], d.scratch.once[:0]
+	defer func() { // also those that an error kept from being submitted
+		for _, cmd := range once {
+			d.recorded = append(d.recorded, recorded{cmd, d.last})
+		}
+		d.scratch.all, d.scratch.once = all[:0], once[:0]
+	}()
+	for i := range list {
+		x := &list[i]
+		if x.Rec != nil {
+			all = append(all, x.Rec.(*recording).commands...)
+			continue
+		}
+		cmds, err := d.writeAll(once, vk.CommandBufferUsageOneTimeSubmitBit, x.Zero, x.List)
+		all, once = append(all, cmds[len(once):]...), cmds
+		if err != nil {
+			return err
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	if err := d.enqueue(all); err != nil {
 		return err
 	}
-	for _, b := range r.buffers {
-		b.last = d.last
+	for i := range list {
+		d.submitted(&list[i])
 	}
 	return nil
+}
+
+// playable checks a piece of work.
+func (d *Device) playable(x *gpurun.Work) error {
+	if x.Rec != nil {
+		switch r, ok := x.Rec.(*recording); {
+		case !ok || r.dev != d:
+			return errors.New("gpu: recording of another device")
+		case r.stale():
+			return gpurun.ErrStale
+		}
+		return nil
+	}
+	if x.Zero.Buf != nil {
+		if err := own(x.Zero.Buf).ready(d, x.Zero.Off, x.Zero.Size); err != nil {
+			return err
+		}
+	}
+	return d.validAll(x.List)
+}
+
+// submitted notes that the last submission uses the buffers of a piece of work.
+func (d *Device) submitted(x *gpurun.Work) {
+	if x.Rec != nil {
+		for _, b := range x.Rec.(*recording).buffers {
+			b.last = d.last
+		}
+		return
+	}
+	if x.Zero.Buf != nil {
+		own(x.Zero.Buf).last = d.last
+	}
+	for i := range x.List {
+		for _, r := range x.List[i].Bind {
+			own(r.Buf).last = d.last
+		}
+	}
+}
+
+// writeAll writes dispatches into command buffers, which it appends to cmds. If it fails, it returns
+// those that it has begun.
+func (d *Device) writeAll(cmds []uintptr, usage uint32, zero gpurun.Range, list []gpurun.Dispatch) ([]uintptr, error) {
+	for at := 0; at < len(list); at += maxPart {
+		cmd, err := d.command()
+		if err != nil {
+			return cmds, err
+		}
+		cmds = append(cmds, cmd)
+		err = d.write(cmd, usage, func(cmd uintptr) {
+			if at == 0 && zero.Buf != nil {
+				d.zero(cmd, zero)
+			}
+			part := list[at:min(at+maxPart, len(list))]
+			d.updateAll(cmd, part)
+			d.dispatchAll(cmd, part)
+		})
+		if err != nil {
+			return cmds, err
+		}
+	}
+	return cmds, nil
 }
 
 // stale reports whether something that the commands name was released.

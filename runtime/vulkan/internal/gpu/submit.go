@@ -19,6 +19,8 @@ const maxPart = 1024
 // allocates nothing.
 type scratch struct {
 	command  [1]uintptr
+	all      []uintptr // the command buffers of a Play
+	once     []uintptr // those of them that are written for it
 	value    uint64
 	begin    vk.CommandBufferBeginInfo
 	submit   vk.SubmitInfo

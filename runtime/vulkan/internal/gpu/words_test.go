@@ -140,7 +140,10 @@ func testWords(t *testing.T, d *Device, r *rand.Rand) {
 			w, err := d.Record(gpurun.Range{}, dispatches)
 			must(err)
 			for range 1 + r.IntN(3) {
-				must(w.Submit())
+				once, runOnce := list()
+				must(d.Play([]gpurun.Work{{List: once}, {Rec: w}, {Rec: w}}))
+				runOnce()
+				run()
 				run()
 			}
 			w.Release()

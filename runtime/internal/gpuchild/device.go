@@ -56,10 +56,7 @@ func Open(driver, adapter string) (gpurun.Device, error) {
 		return nil, err
 	}
 	d.info = *a.Info
-	if a.Keeper {
-		return keeper{d}, nil
-	}
-	return d, nil
+	return d.able(a), nil
 }
 
 // patience is the time that a program may need until its packages are initialised.

@@ -86,6 +86,100 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// TestRecordings: the other process keeps lists, and runs them again by their number.
+func TestRecordings(t *testing.T) {
+	d := openFake(t, "fake", "")
+	rec := d.(gpurun.Recorder)
+	b, err := d.NewBuffer(32, gpurun.Storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := d.NewPipeline("three", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byteAt := func(at int64) (v byte) {
+		if err := d.Read(b, at&^3, 4, func(src []byte, _ int64) { v = src[at&3] }); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	x := gpurun.Dispatch{Pipe: p, Bind: []gpurun.Range{{Buf: b, Size: 3}}}
+	r, err := rec.Record(gpurun.Range{Buf: b, Off: 4, Size: 4}, []gpurun.Dispatch{x, x})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Write(b, 0, 16, func(dst []byte, _ int64) { copy(dst, []byte{0, 0, 0, 9, 9, 9, 9, 9, 9}) }); err != nil {
+		t.Fatal(err)
+	}
+	once := gpurun.Work{Zero: gpurun.Range{Buf: b, Off: 8, Size: 4}, List: []gpurun.Dispatch{x}}
+	for i := range 3 {
+		list := []gpurun.Work{{Rec: r}, once}[:1+i/2]
+		if err := rec.Play(list); err != nil {
+			t.Fatal(err)
+		}
+		if got := byteAt(0); int(got) != 10*(i+1)+5*(i/2) || byteAt(3) != 9 || byteAt(4) != 0 || byteAt(7) != 0 || (byteAt(8) == 0) != (i == 2) {
+			t.Errorf("run %d: %d", i, got)
+		}
+	}
+	if d.Backlog() != 4 {
+		t.Errorf("backlog %d", d.Backlog())
+	}
+	if err := rec.Play([]gpurun.Work{{Rec: r}}); !errors.Is(err, gpurun.ErrStale) || byteAt(0) != 35 {
+		t.Errorf("stale: %v, %d", err, byteAt(0))
+	}
+	if _, err := rec.Record(gpurun.Range{}, nil); !errors.Is(err, gpurun.ErrMemory) {
+		t.Errorf("without room: %v", err)
+	}
+	r.Release()
+	r.Release()
+	if err := rec.Play([]gpurun.Work{{Rec: r}}); !errors.Is(err, gpurun.ErrStale) {
+		t.Errorf("released: %v", err)
+	}
+	other := openFake(t, "fake", "")
+	far, err := other.NewBuffer(16, gpurun.Storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rec.Record(gpurun.Range{Buf: far, Size: 4}, []gpurun.Dispatch{x}); err == nil {
+		t.Error("another device's buffer was recorded")
+	}
+	if _, err := other.(gpurun.Recorder).Record(gpurun.Range{}, []gpurun.Dispatch{x}); err == nil {
+		t.Error("another device's pipeline was recorded")
+	}
+	if err := rec.Play([]gpurun.Work{{Zero: gpurun.Range{Buf: far, Size: 4}, List: []gpurun.Dispatch{x}}}); err == nil {
+		t.Error("another device's buffer was filled")
+	}
+	if err := other.(gpurun.Recorder).Play([]gpurun.Work{{Rec: r}}); err == nil || errors.Is(err, gpurun.ErrStale) {
+		t.Errorf("another device's recording: %v", err)
+	}
+	last, err := rec.Record(gpurun.Range{}, []gpurun.Dispatch{x})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Lose(errors.New("a test"))
+	if err := rec.Play([]gpurun.Work{{Rec: last}}); !errors.Is(err, gpurun.ErrLost) {
+		t.Errorf("lost: %v", err)
+	}
+	last.Release()
+	d.Close()
+	if err := rec.Play([]gpurun.Work{{Rec: r}}); !errors.Is(err, gpurun.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+// TestAbilities: the device has those optional methods that the other process's has.
+func TestAbilities(t *testing.T) {
+	for _, a := range []reply{{}, {Keeper: true}, {Records: true}, {Keeper: true, Records: true}} {
+		d := new(Device).able(&a)
+		_, keeps := d.(gpurun.Keeper)
+		_, records := d.(gpurun.Recorder)
+		if keeps != a.Keeper || records != a.Records {
+			t.Errorf("%+v: exports binaries %v, records %v", a, keeps, records)
+		}
+	}
+}
+
 // TestErrors: the kinds by which a Runner distinguishes errors survive the transfer.
 func TestErrors(t *testing.T) {
 	d := openFake(t, "fake", "")

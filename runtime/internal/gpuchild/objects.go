@@ -1,13 +1,12 @@
 package gpuchild
 
 import (
-	"errors"
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// object is a buffer or pipeline of the other process.
+// object is a buffer, a pipeline or a recording of the other process.
 type object struct {
 	dev  *Device
 	id   uint64
@@ -67,25 +66,4 @@ func (d *Device) newPipeline(r *request) (gpurun.Pipeline, error) {
 		return nil, err
 	}
 	return &pipeline{object{dev: d, id: r.Object}}, nil
-}
-
-// keeper is a Device whose driver exports binaries.
-type keeper struct{ *Device }
-
-// Binary is the driver's compiled form of a pipeline.
-func (k keeper) Binary(p gpurun.Pipeline) ([]byte, error) {
-	x, ok := p.(*pipeline)
-	if !ok || x.dev != k.Device {
-		return nil, errors.New("gpu: the pipeline belongs to another device")
-	}
-	a, err := k.call(&request{Call: callBinary, Object: x.id})
-	if err != nil {
-		return nil, err
-	}
-	return a.Data, nil
-}
-
-// NewPipelineOf makes a pipeline of a binary.
-func (k keeper) NewPipelineOf(binary []byte, bindings []gpurun.Binding) (gpurun.Pipeline, error) {
-	return k.newPipeline(&request{Call: callNewPipelineOf, Data: binary, Bindings: bindings})
 }

@@ -25,7 +25,7 @@ func Serve(driver string, open func(adapter string) (gpurun.Device, error)) {
 		fmt.Fprintf(os.Stderr, "%s is set, but millrace did not set it: %v\n", mark, err)
 		os.Exit(2)
 	}
-	s := &server{open: open, shared: shared, replies: newSender(out), buffers: map[uint64]gpurun.Buffer{}, pipes: map[uint64]gpurun.Pipeline{}}
+	s := &server{open: open, shared: shared, replies: newSender(out), buffers: map[uint64]gpurun.Buffer{}, pipes: map[uint64]gpurun.Pipeline{}, works: map[uint64]gpurun.Recording{}}
 	_ = s.replies.send(&reply{ID: greeting}) // a parent that has ended closes the other pipe, too
 	requests := newReceiver(in)
 	for {
@@ -34,7 +34,7 @@ func Serve(driver string, open func(adapter string) (gpurun.Device, error)) {
 			os.Exit(0)
 		}
 		switch r.Call {
-		case callReleaseBuffer, callReleasePipeline: // before the next request
+		case callReleaseBuffer, callReleasePipeline, callReleaseRecording: // before the next request
 			_ = s.do(r, &reply{})
 		default:
 			go s.answer(r) // a Wait must not delay other requests
@@ -52,6 +52,7 @@ type server struct {
 	mu      sync.Mutex
 	buffers map[uint64]gpurun.Buffer
 	pipes   map[uint64]gpurun.Pipeline
+	works   map[uint64]gpurun.Recording
 }
 
 func (s *server) answer(r *request) {
@@ -74,6 +75,7 @@ var calls = [numCalls]func(*server, *request, *reply) error{
 		info := s.gpu.Info()
 		a.Info = &info
 		_, a.Keeper = s.gpu.(gpurun.Keeper)
+		_, a.Records = s.gpu.(gpurun.Recorder)
 		return nil
 	},
 	callNewBuffer: func(s *server, r *request, a *reply) error {
@@ -93,11 +95,11 @@ var calls = [numCalls]func(*server, *request, *reply) error{
 	},
 	callNewPipeline: func(s *server, r *request, _ *reply) error {
 		p, err := s.gpu.NewPipeline(r.Text, r.Bindings)
-		return s.keep(r.Object, p, err)
+		return keep(s, s.pipes, r.Object, p, err)
 	},
 	callNewPipelineOf: func(s *server, r *request, _ *reply) error {
 		p, err := s.gpu.(gpurun.Keeper).NewPipelineOf(r.Data, r.Bindings)
-		return s.keep(r.Object, p, err)
+		return keep(s, s.pipes, r.Object, p, err)
 	},
 	callReleasePipeline: func(s *server, r *request, _ *reply) error {
 		give(s, s.pipes, r.Object)
@@ -130,11 +132,35 @@ var calls = [numCalls]func(*server, *request, *reply) error{
 		return s.gpu.Read(b, r.Off, r.N, func(src []byte, at int64) { copy(dst[at:], src) })
 	},
 	callSubmit: func(s *server, r *request, _ *reply) error {
-		list, params, err := s.dispatches(r)
+		s.mu.Lock()
+		list, err := s.dispatches(r.List)
+		params := s.buffers[r.Object]
+		s.mu.Unlock()
 		if err != nil {
 			return err
 		}
 		return s.gpu.Submit(list, params, r.Data)
+	},
+	callRecord: func(s *server, r *request, _ *reply) error {
+		s.mu.Lock()
+		zero, list, err := s.work(r.Zero, r.List)
+		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		w, err := s.gpu.(gpurun.Recorder).Record(zero, list)
+		return keep(s, s.works, r.Object, w, err)
+	},
+	callPlay: func(s *server, r *request, _ *reply) error {
+		list, err := s.workList(r.Works)
+		if err != nil {
+			return err
+		}
+		return s.gpu.(gpurun.Recorder).Play(list)
+	},
+	callReleaseRecording: func(s *server, r *request, _ *reply) error {
+		give(s, s.works, r.Object)
+		return nil
 	},
 	callWait:  func(s *server, _ *request, _ *reply) error { return s.gpu.Wait() },
 	callClose: func(s *server, _ *request, _ *reply) error { return s.gpu.Close() },
@@ -158,13 +184,14 @@ func give[T interface{ Release() }](s *server, list map[uint64]T, id uint64) {
 	}
 }
 
-func (s *server) keep(id uint64, p gpurun.Pipeline, err error) error {
+// keep stores a new object under the number that the parent gave it.
+func keep[T any](s *server, list map[uint64]T, id uint64, x T, err error) error {
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pipes[id] = p
+	list[id] = x
 	return nil
 }
 
@@ -177,22 +204,52 @@ func (s *server) buffer(id uint64) (gpurun.Buffer, error) {
 	return nil, errors.New("gpu: the buffer was released")
 }
 
-// dispatches returns the dispatches of a request, and the buffer of its words.
-func (s *server) dispatches(r *request) ([]gpurun.Dispatch, gpurun.Buffer, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := make([]gpurun.Dispatch, len(r.List))
-	for i, x := range r.List {
+// dispatches returns a request's dispatches. The caller holds the lock.
+func (s *server) dispatches(of []dispatch) ([]gpurun.Dispatch, error) {
+	list := make([]gpurun.Dispatch, len(of))
+	for i, x := range of {
 		list[i] = gpurun.Dispatch{Pipe: s.pipes[x.Pipe], Bind: make([]gpurun.Range, len(x.Bind)), Groups: x.Groups}
 		if list[i].Pipe == nil {
-			return nil, nil, fmt.Errorf("dispatch %d: gpu: the pipeline was released", i)
+			return nil, fmt.Errorf("dispatch %d: gpu: the pipeline was released", i)
 		}
 		for j, b := range x.Bind {
 			list[i].Bind[j] = gpurun.Range{Buf: s.buffers[b.Buf], Off: b.Off, Size: b.Size}
 			if list[i].Bind[j].Buf == nil {
-				return nil, nil, fmt.Errorf("dispatch %d: binding %d: gpu: the buffer was released", i, j)
+				return nil, fmt.Errorf("dispatch %d: binding %d: gpu: the buffer was released", i, j)
 			}
 		}
 	}
-	return list, s.buffers[r.Object], nil
+	return list, nil
+}
+
+// work returns dispatches and the range that is filled with zeros before them. The caller holds the
+// lock.
+func (s *server) work(zero bound, of []dispatch) (gpurun.Range, []gpurun.Dispatch, error) {
+	r := gpurun.Range{Off: zero.Off, Size: zero.Size}
+	if zero.Buf != 0 {
+		if r.Buf = s.buffers[zero.Buf]; r.Buf == nil {
+			return r, nil, errors.New("gpu: the buffer was released")
+		}
+	}
+	list, err := s.dispatches(of)
+	return r, list, err
+}
+
+// workList returns the work of a request.
+func (s *server) workList(of []work) ([]gpurun.Work, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]gpurun.Work, len(of))
+	for i, x := range of {
+		var err error
+		if x.Rec == 0 {
+			list[i].Zero, list[i].List, err = s.work(x.Zero, x.List)
+		} else if list[i].Rec = s.works[x.Rec]; list[i].Rec == nil {
+			err = gpurun.ErrStale
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }

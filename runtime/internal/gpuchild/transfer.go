@@ -24,21 +24,10 @@ func (d *Device) Submit(list []gpurun.Dispatch, params gpurun.Buffer, words []by
 	if len(list) == 0 {
 		return nil
 	}
-	r := &request{Call: callSubmit, Data: words, List: make([]dispatch, len(list))}
-	for i := range list {
-		p, ok := list[i].Pipe.(*pipeline)
-		if !ok || p.dev != d {
-			return fmt.Errorf("dispatch %d: gpu: the pipeline belongs to another device", i)
-		}
-		x := dispatch{Pipe: p.id, Bind: make([]bound, len(list[i].Bind)), Groups: list[i].Groups}
-		for j, b := range list[i].Bind {
-			own, err := d.own(b.Buf)
-			if err != nil {
-				return fmt.Errorf("dispatch %d: binding %d: %w", i, j, err)
-			}
-			x.Bind[j] = bound{own.id, b.Off, b.Size}
-		}
-		r.List[i] = x
+	r := &request{Call: callSubmit, Data: words}
+	var err error
+	if r.List, err = d.dispatches(list); err != nil {
+		return err
 	}
 	if len(words) > 0 {
 		b, err := d.own(params)
@@ -47,8 +36,29 @@ func (d *Device) Submit(list []gpurun.Dispatch, params gpurun.Buffer, words []by
 		}
 		r.Object = b.id
 	}
-	_, err := d.call(r)
+	_, err = d.call(r)
 	return err
+}
+
+// dispatches checks whose objects a list names, and returns it by their numbers.
+func (d *Device) dispatches(list []gpurun.Dispatch) ([]dispatch, error) {
+	numbered := make([]dispatch, len(list))
+	for i := range list {
+		p, ok := list[i].Pipe.(*pipeline)
+		if !ok || p.dev != d {
+			return nil, fmt.Errorf("dispatch %d: gpu: the pipeline belongs to another device", i)
+		}
+		x := dispatch{Pipe: p.id, Bind: make([]bound, len(list[i].Bind)), Groups: list[i].Groups}
+		for j, b := range list[i].Bind {
+			own, err := d.own(b.Buf)
+			if err != nil {
+				return nil, fmt.Errorf("dispatch %d: binding %d: %w", i, j, err)
+			}
+			x.Bind[j] = bound{own.id, b.Off, b.Size}
+		}
+		numbered[i] = x
+	}
+	return numbered, nil
 }
 
 // Write fills n bytes of b at off.

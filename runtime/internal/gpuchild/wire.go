@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// call is the kind of a request: a method of gpurun.Device, Buffer or Pipeline.
+// call is the kind of a request: a method of gpurun.Device, Buffer, Pipeline or Recording.
 type call uint8
 
 const (
@@ -24,16 +24,19 @@ const (
 	callWrite
 	callRead
 	callSubmit
+	callRecord
+	callPlay
+	callReleaseRecording // has no reply
 	callWait
 	callClose
 	numCalls
 )
 
-// request is a call with its arguments. The parent numbers buffers and pipelines.
+// request is a call with its arguments. The parent numbers buffers, pipelines and recordings.
 type request struct {
 	ID       uint64 // of the request
 	Call     call
-	Object   uint64 // the buffer or pipeline
+	Object   uint64 // the buffer, pipeline or recording
 	Off, N   int64  // in bytes
 	Slot     int    // of the shared memory
 	Use      gpurun.Use
@@ -41,6 +44,8 @@ type request struct {
 	Data     []byte // run-time words, or a binary
 	Bindings []gpurun.Binding
 	List     []dispatch
+	Zero     bound // of a recording
+	Works    []work
 }
 
 // dispatch is a gpurun.Dispatch.
@@ -48,6 +53,13 @@ type dispatch struct {
 	Pipe   uint64
 	Bind   []bound
 	Groups [3]uint32
+}
+
+// work is a gpurun.Work.
+type work struct {
+	Rec  uint64 // 0: none
+	Zero bound
+	List []dispatch
 }
 
 type bound struct {
@@ -67,6 +79,7 @@ type reply struct {
 	Backlog int
 	Info    *gpurun.Info
 	Keeper  bool // the device exports binaries
+	Records bool // the device has recordings
 }
 
 // failure is an error in transfer: its text, and the kind by which a Runner distinguishes errors.
@@ -76,7 +89,7 @@ type failure struct {
 	Text   string
 }
 
-var kinds = [...]error{gpurun.ErrLost, gpurun.ErrMemory, gpurun.ErrClosed, gpurun.ErrBinary}
+var kinds = [...]error{gpurun.ErrLost, gpurun.ErrMemory, gpurun.ErrClosed, gpurun.ErrBinary, gpurun.ErrStale}
 
 func failureOf(err error) *failure {
 	if err == nil {

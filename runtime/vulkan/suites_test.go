@@ -70,6 +70,13 @@ func TestIsolated(t *testing.T) {
 	gputest.Isolated(t, target)
 }
 
+// TestApart runs suites on a device whose memory the host does not see, as that of most cards.
+func TestApart(t *testing.T) {
+	clean(t)
+	t.Setenv("MILLRACE_VULKAN", "apart")
+	gputest.Some(t, target, "Copy", "Scalars", "Transfers", "Concurrent", "IndexFaults", "Prepared", "Lost", "Closed", "EngineWarm", "EngineRecordedSteps", "EnginePrograms")
+}
+
 func BenchmarkSuites(b *testing.B) { gputest.Bench(b, target) }
 
 // TestNoDriver opens a device in a process that finds no Vulkan driver.

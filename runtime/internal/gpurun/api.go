@@ -18,7 +18,7 @@ type Device interface {
 	// error is a *SourceError if the text is invalid.
 	NewPipeline(source string, bindings []Binding) (Pipeline, error)
 	// Write fills n bytes of b at off (both multiples of 4), in order with submitted work. It calls
-	// fill for the parts in ascending order, with the position of each.
+	// fill for parts, with the position of each, perhaps for several at the same time.
 	Write(b Buffer, off, n int64, fill func(dst []byte, at int64)) error
 	// Read passes n bytes of b at off (both multiples of 4) to drain in the same way, after the
 	// work submitted before is done.

@@ -8,6 +8,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,18 +98,19 @@ func testRoundTrip(t *testing.T) {
 		must(t, d.Write(b, 0, n*4, fillWords(func(i int64) uint32 { return uint32(i) })))
 		// Two dispatches of one submission: the second sees the first's result.
 		must(t, d.Submit([]gpurun.Dispatch{x, x}, u, words(uint32(n), 1, 0, 0)))
-		seen := int64(0)
-		err := d.Read(b, 0, n*4, func(src []byte, at int64) {
+		var seen atomic.Int64
+		err := d.Read(b, 0, n*4, func(src []byte, at int64) { // perhaps two parts at a time
 			for i := 0; i < len(src); i += 4 {
 				k := (at + int64(i)) / 4
 				if got := binary.LittleEndian.Uint32(src[i:]); got != uint32(k*4+3) {
-					t.Fatalf("n=%d: element %d is %d, want %d", n, k, got, k*4+3)
+					t.Errorf("n=%d: element %d is %d, want %d", n, k, got, k*4+3)
+					return
 				}
-				seen++
+				seen.Add(1)
 			}
 		})
-		if err != nil || seen != n {
-			t.Fatalf("read %d of %d: %v", seen, n, err)
+		if err != nil || seen.Load() != n {
+			t.Fatalf("read %d of %d: %v", seen.Load(), n, err)
 		}
 	}
 }

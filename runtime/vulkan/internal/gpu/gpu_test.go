@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -101,11 +103,57 @@ var target = gputest.Target{
 
 // TestDevice: the device keeps the promises of a gpurun.Device, with each setting.
 func TestDevice(t *testing.T) {
-	for _, set := range []string{"", "fence", "nopush", "norobust"} {
+	for _, set := range []string{"", "fence", "nopush", "norobust", "apart"} {
 		t.Run(set, func(t *testing.T) {
 			t.Setenv(settingsIn, set)
 			gputest.RunContract(t, target)
 		})
+	}
+}
+
+// TestApart: transfers of several parts, two at a time, to memory that the host does not see.
+func TestApart(t *testing.T) {
+	t.Setenv(settingsIn, "apart")
+	d := open(t)
+	const n = 5*chunk/2 + 8
+	b, err := d.NewBuffer(n+64, gpurun.Storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mem, _, err := d.direct(own(b), 0, n); mem != nil || err != nil {
+		t.Fatalf("the host sees the memory: %v", err)
+	}
+	for round := range byte(3) {
+		var wg sync.WaitGroup
+		for half := range int64(2) { // two transfers at a time, each of two parts
+			wg.Go(func() {
+				off, size := half*(n/2)+16, int64(n/2)
+				err := d.Write(b, off, size, func(dst []byte, at int64) {
+					for i := range dst {
+						dst[i] = byte((off+at+int64(i))%251) + round
+					}
+				})
+				if err == nil {
+					err = d.Read(b, off, size, func(src []byte, at int64) {
+						for i := range src {
+							if src[i] != byte((off+at+int64(i))%251)+round {
+								t.Errorf("round %d: byte %d is %d", round, off+at+int64(i), src[i])
+								return
+							}
+						}
+					})
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	for way, pool := range d.staging {
+		if len(pool) < 1 || len(pool) > maxStaging {
+			t.Errorf("direction %d keeps %d staging buffers", way, len(pool))
+		}
 	}
 }
 
@@ -199,12 +247,9 @@ func TestStaging(t *testing.T) {
 		if err := d.Submit([]gpurun.Dispatch{x, x}, u, words); err != nil {
 			t.Fatal(err)
 		}
-		next := int64(0)
-		err := d.Read(b, 0, n*4, func(src []byte, at int64) {
-			if at != next {
-				t.Errorf("part at %d, want %d", at, next)
-			}
-			next += int64(len(src))
+		var read atomic.Int64
+		err := d.Read(b, 0, n*4, func(src []byte, at int64) { // for two parts at a time
+			read.Add(int64(len(src)))
 			for i := 0; i < len(src); i += 4 {
 				k := at/4 + int64(i/4)
 				want := (uint32(k)+round)*4 + 3
@@ -212,12 +257,13 @@ func TestStaging(t *testing.T) {
 					want = uint32(k) + round
 				}
 				if got := binary.LittleEndian.Uint32(src[i:]); got != want {
-					t.Fatalf("round %d: word %d is %d, want %d", round, k, got, want)
+					t.Errorf("round %d: word %d is %d, want %d", round, k, got, want)
+					return
 				}
 			}
 		})
-		if err != nil || next != n*4 {
-			t.Fatalf("%d bytes: %v", next, err)
+		if err != nil || read.Load() != n*4 {
+			t.Fatalf("%d bytes: %v", read.Load(), err)
 		}
 	}
 	staged := 0

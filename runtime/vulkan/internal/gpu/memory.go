@@ -122,6 +122,7 @@ func (d *Device) newSlab(size int64, kind int) (*slab, error) {
 	var need vk.MemoryRequirements
 	vk.Call(d.GetBufferMemoryRequirements, d.Handle, uintptr(s.handle), uintptr(unsafe.Pointer(&need)))
 	index, visible := d.adapter.memoryType(need.MemoryTypeBits, kind)
+	visible = visible && (kind != onDevice || !d.apart)
 	alloc := vk.MemoryAllocateInfo{SType: vk.StructureTypeMemoryAllocateInfo, AllocationSize: need.Size, MemoryTypeIndex: index}
 	err := d.check("vkAllocateMemory", vk.Call(d.AllocateMemory, d.Handle, uintptr(unsafe.Pointer(&alloc)), 0, uintptr(unsafe.Pointer(&s.memory))))
 	if err == nil {

@@ -18,6 +18,7 @@ type settings struct {
 	unguarded bool // norobust: the driver does not check accesses of buffers
 	fenced    bool // fence: each submission signals a fence, in place of the timeline semaphore
 	buffered  bool // nopush: all run-time words are read from buffers
+	apart     bool // the host sees no memory of the device, as on most cards: transfers are staged
 }
 
 func readSettings() (settings, error) { return parseSettings(os.Getenv(settingsIn)) }
@@ -32,8 +33,10 @@ func parseSettings(text string) (s settings, err error) {
 			s.fenced = true
 		case "nopush":
 			s.buffered = true
+		case "apart":
+			s.apart = true
 		default:
-			return s, fmt.Errorf("%s is %q: want some of norobust, fence, nopush, with commas between them", settingsIn, text)
+			return s, fmt.Errorf("%s is %q: want some of norobust, fence, nopush, apart, with commas between them", settingsIn, text)
 		}
 	}
 	return s, nil

@@ -3,16 +3,20 @@
 package gpu
 
 import (
+	"errors"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"github.com/millrace-go/millrace/runtime/vulkan/internal/vk"
 )
 
-// chunk is the size of a staging buffer. maxStaging bounds the pool of each direction.
+// chunk is the size of a staging buffer. maxStaging bounds the pool of each direction: enough for two
+// transfers.
 const (
 	chunk      = 8 << 20
-	maxStaging = 3
+	maxStaging = 4
 )
 
 // Directions, and the kinds of memory for them.
@@ -89,8 +93,8 @@ func (d *Device) direct(b *Buffer, off, n int64) (mem []byte, end func(), err er
 	return mem, end, nil
 }
 
-// Write fills n bytes of buf at off. It calls fill for parts in ascending order, with the position of
-// each.
+// Write fills n bytes of buf at off. It calls fill for parts, with the position of each, for up to two
+// at a time.
 func (d *Device) Write(buf gpurun.Buffer, off, n int64, fill func(dst []byte, at int64)) error {
 	if err := d.begin(); err != nil {
 		return err
@@ -114,31 +118,54 @@ func (d *Device) Write(buf gpurun.Buffer, off, n int64, fill func(dst []byte, at
 		}
 		return nil
 	}
-	for at := int64(0); at < n; at += chunk {
-		if err := d.writePart(b, off+at, min(chunk, n-at), func(dst []byte) { fill(dst, at) }); err != nil {
+	return d.staged(toDevice, n, func(s *staging, at, size int64) error {
+		err := d.waitFor(s.value)
+		if err == nil {
+			fill(s.host(0, size), at)
+			s.value, err = d.copy(s.Buffer, 0, b, off+at, size)
+		}
+		return err
+	})
+}
+
+// staged moves n bytes through staging memory in parts, which move moves. Two goroutines share the
+// parts, each with a staging buffer of its own: the device copies for one while the processor copies
+// for the other.
+func (d *Device) staged(way int, n int64, move func(s *staging, at, size int64) error) error {
+	var next atomic.Int64
+	var failed atomic.Bool
+	some := func() error {
+		s, err := d.takeStaging(way)
+		if err != nil {
+			failed.Store(true)
 			return err
 		}
+		defer d.keepStaging(way, s)
+		for !failed.Load() {
+			at := next.Add(chunk) - chunk
+			if at >= n {
+				break
+			}
+			if err := move(s, at, min(chunk, n-at)); err != nil {
+				failed.Store(true)
+				return err
+			}
+		}
+		return nil
 	}
-	return nil
+	if n <= chunk {
+		return some()
+	}
+	var beside error
+	var wg sync.WaitGroup
+	wg.Go(func() { beside = some() })
+	err := some()
+	wg.Wait()
+	return errors.Join(err, beside)
 }
 
-// writePart writes up to chunk bytes through a staging buffer.
-func (d *Device) writePart(b *Buffer, off, n int64, fill func(dst []byte)) error {
-	s, err := d.takeStaging(toDevice)
-	if err != nil {
-		return err
-	}
-	defer d.keepStaging(toDevice, s)
-	if err := d.waitFor(s.value); err != nil {
-		return err
-	}
-	fill(s.host(0, n))
-	s.value, err = d.copy(s.Buffer, 0, b, off, n)
-	return err
-}
-
-// Read passes n bytes of buf at off to drain, in parts and ascending order. It waits for the work
-// submitted before that uses buf.
+// Read passes n bytes of buf at off to drain, as Write does. It waits for the work submitted before
+// that uses buf.
 func (d *Device) Read(buf gpurun.Buffer, off, n int64, drain func(src []byte, at int64)) error {
 	if err := d.begin(); err != nil {
 		return err
@@ -159,48 +186,15 @@ func (d *Device) Read(buf gpurun.Buffer, off, n int64, drain func(src []byte, at
 		}
 		return nil
 	}
-	type part struct {
-		s        *staging
-		at, size int64
-	}
-	var ahead []part // copies in progress; with two, one copies while the other drains
-	defer func() {
-		for _, p := range ahead { // after an error
-			d.keepStaging(toHost, p.s)
-		}
-	}()
-	finish := func() error {
-		p := ahead[0]
-		if err := d.waitFor(p.s.value); err != nil {
-			return err
-		}
-		drain(p.s.host(0, p.size), p.at)
-		d.keepStaging(toHost, p.s)
-		ahead = ahead[1:]
-		return nil
-	}
-	for at := int64(0); at < n; at += chunk {
-		size := min(chunk, n-at)
-		s, err := d.takeStaging(toHost)
-		if err != nil {
-			return err
-		}
-		ahead = append(ahead, part{s, at, size})
+	return d.staged(toHost, n, func(s *staging, at, size int64) (err error) {
 		if s.value, err = d.copy(b, off+at, s.Buffer, 0, size); err != nil {
 			return err
 		}
-		if len(ahead) == 2 {
-			if err := finish(); err != nil {
-				return err
-			}
+		if err = d.waitFor(s.value); err == nil {
+			drain(s.host(0, size), at)
 		}
-	}
-	for len(ahead) > 0 {
-		if err := finish(); err != nil {
-			return err
-		}
-	}
-	return nil
+		return err
+	})
 }
 
 // copy submits a copy and returns the number of its submission.

@@ -190,7 +190,7 @@ func (p *printer) load(k int, dt ir.DType) string {
 // loadFrom is load from a position; with spread, each lane has a position.
 func (p *printer) loadFrom(k int, dt ir.DType, pos string, spread bool) string {
 	a, lanes := p.v.Args[k], p.lanes
-	mem := memTypes[p.v.Bindings[a.Binding].DT]
+	mem := p.v.Bindings[a.Binding].word()
 	text := p.element(k, pos)
 	switch {
 	case spread:
@@ -207,8 +207,12 @@ func (p *printer) loadFrom(k int, dt ir.DType, pos string, spread bool) string {
 
 // fromMemory converts the memory form of operand k to values of dt.
 func (p *printer) fromMemory(k int, dt ir.DType, text string) string {
-	if mem := memTypes[p.v.Bindings[p.v.Args[k].Binding].DT]; mem != memTypes[dt] {
+	b := p.v.Bindings[p.v.Args[k].Binding]
+	if b.word() != memTypes[dt] {
 		text = p.bits(p.vec(memTypes[dt], p.lanes), text)
+	}
+	if b.Size > 0 && memTypes[dt] == "i32" { // the sign is that of the narrow element
+		text = p.fill(fmt.Sprintf("($0 << $U(%[1]du)) >> $U(%[1]du)", 32-8*int(b.Size)), p.lanes, text)
 	}
 	if dt == ir.Bool {
 		text = p.call("ne", p.lanes, text, p.splat("0u", "u32", p.lanes))
@@ -221,8 +225,8 @@ func (d *Dialect) toMemory(val string, dt ir.DType, b Binding, lanes int) string
 	if dt == ir.Bool {
 		val = d.call("select", lanes, d.splat("0u", "u32", lanes), d.splat("1u", "u32", lanes), val)
 	}
-	if memTypes[b.DT] != memTypes[dt] {
-		val = d.call("bits", lanes, d.vec(memTypes[b.DT], lanes), val)
+	if b.word() != memTypes[dt] {
+		val = d.call("bits", lanes, d.vec(b.word(), lanes), val)
 	}
 	return val
 }
@@ -251,7 +255,7 @@ func (p *printer) store(k int, val string, dt ir.DType) {
 	}
 	pos := p.position(k)
 	binding := p.v.Bindings[a.Binding]
-	p.f("let m%d %s = %s;", k, p.vec(memTypes[binding.DT], lanes), p.toMemory(val, dt, binding, lanes))
+	p.f("let m%d %s = %s;", k, p.vec(binding.word(), lanes), p.toMemory(val, dt, binding, lanes))
 	b := fmt.Sprintf("b%d", a.Binding)
 	lane := func(l int) string { // statement that stores one lane
 		c := "xyzw"[l]

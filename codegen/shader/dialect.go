@@ -43,7 +43,9 @@ type Dialect struct {
 	// together; and matload, matloadt, matadd and matstore.
 	Matrices string
 
-	// Types spells f32, i32, u32, bool and wide, and the first four also as vec4f32 and so on.
+	// Types spells f32, i32, u32, bool and wide, and the first four also as vec4f32 and so on. A
+	// language may have u16, u8, vec4u16 and vec4u8, as elements of bindings only: a load is a u32
+	// with zeros in front, and a store keeps the low bits of one.
 	Types map[string]string
 
 	// Ops spells operations of $0, $1 and $2: select(no, yes, condition), bits(type, x), lt, le,

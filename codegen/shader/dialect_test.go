@@ -16,6 +16,7 @@ var other = &Dialect{
 		"f32": "float", "i32": "int", "u32": "uint", "bool": "bool", "wide": "wide",
 		"vec4f32": "float4", "vec4i32": "int4", "vec4u32": "uint4", "vec4bool": "bool4",
 		"vec4f16": "half4", "vec4bf16": "brain4", "mata": "A", "matb": "B", "matc": "C",
+		"u16": "ushort", "u8": "byte", "vec4u16": "ushort4", "vec4u8": "byte4",
 	},
 	Ops: map[string]string{
 		"select": "($2 ? $1 : $0)", "select4": "mix($0, $1, $2)", "bits": "as_$0($1)",
@@ -85,7 +86,7 @@ func TestTexts(t *testing.T) {
 		}
 	}
 	for step := SortKeys; step <= SortPlace; step++ {
-		text, _, err := Sort(other, step, ir.Float32, true)
+		text, _, err := SortShader{Step: step, DT: ir.Float32, Descending: true}.Print(other)
 		if err != nil {
 			t.Fatal(err)
 		}

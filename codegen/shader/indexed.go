@@ -204,7 +204,7 @@ func (p *printer) element(k int, pos string) string {
 		if a.Vec {
 			lanes = p.v.Lanes
 		}
-		typ := p.vec(memTypes[p.v.Bindings[a.Binding].DT], lanes)
+		typ := p.vec(p.v.Bindings[a.Binding].word(), lanes)
 		fmt.Fprintf(&b, "func %s(at $u32) %s {\n", name, typ)
 		for i := range a.Parts - 1 {
 			end := uint32(i+1) * a.Part

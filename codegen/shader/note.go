@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -145,6 +146,9 @@ func (v *Variant) check(k *codegen.Kernel) error {
 			in(t.MDims, 0, v.Rank) && in(t.NDims, 0, v.Rank)
 	} else {
 		ok = ok && *t == Tile{}
+	}
+	for _, b := range v.Bindings {
+		ok = ok && int(b.Size) < ElemSize && (b.Size == 0 || cells[b.Size] != "" && !b.Faults) && b.DT < ir.NumDTypes
 	}
 	for i := range v.Args {
 		a := &v.Args[i]

@@ -42,6 +42,11 @@ func notedShaders(t testing.TB) map[string]string {
 			v.Tile.Matrix = Matrix{M: 4, N: 4, K: 8, Lanes: 16, Of: of}
 			v.Group = v.Tile.Group()
 		}
+		for i := range v.Bindings {
+			if b := &v.Bindings[i]; len(list)%2 > 0 && other.Narrow(true, true).Has(b.DT) {
+				b.Size = uint8(b.DT.Size())
+			}
+		}
 		source, err := Print(other, ready, &v)
 		if err != nil {
 			continue
@@ -109,8 +114,11 @@ func sortShaders(t testing.TB) map[SortShader]string {
 	list, steps := map[SortShader]string{}, map[SortStep]bool{}
 	for step := SortKeys; step <= SortPlace; step++ {
 		for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
-			for _, down := range []bool{false, true} {
-				x := SortShader{step, dt, down}
+			for i := range 4 {
+				x := SortShader{Step: step, DT: dt, Descending: i%2 > 0}
+				if i > 1 && other.Narrow(true, true).Has(dt) {
+					x.Size = uint8(dt.Size())
+				}
 				if source, _, err := x.Print(other); err == nil {
 					list[x], steps[step] = source, true
 				}
@@ -150,7 +158,7 @@ func TestKeptSorts(t *testing.T) {
 		t.Errorf("%d keys", len(texts))
 	}
 	for _, bad := range []string{"sort", "sort ", "sort keys", "sort keys float32 ascending", "sort keys float32  descending", "sort keys float31",
-		"sort keys invalid", "sort local float32", "sort wide\n", "sort  wide", "sort none", " sort wide"} {
+		"sort keys invalid", "sort local float32", "sort take size=3", "sort take size=0", "sort keys size=2 int16", "sort local size=1", "sort wide\n", "sort  wide", "sort none", " sort wide"} {
 		for _, source := range texts {
 			if _, _, err := ReadNote(other, bad, source); err == nil || errors.Is(err, ErrNote) {
 				t.Errorf("read %q: %v", bad, err)

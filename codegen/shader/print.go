@@ -30,6 +30,11 @@ func printUpTo(d *Dialect, k *codegen.Kernel, v *Variant, most int) (string, err
 		out: new(strings.Builder), global: new(strings.Builder), made: map[string]bool{},
 		uses: map[string]bool{}, single: map[string]bool{}, wide: new(bool), most: most,
 	}
+	for _, b := range v.Bindings {
+		if b.Size > 0 && d.Types[b.element()] == "" {
+			p.fail("elements of %d bytes: %w", b.Size, ir.ErrUnsupported)
+		}
+	}
 	p.main()
 	if p.err != nil {
 		return "", p.err
@@ -127,7 +132,7 @@ func (p *printer) assemble() string {
 		if x.Vec {
 			lanes = v.Lanes
 		}
-		global(form, i, name, p.vec(memTypes[x.DT], lanes))
+		global(form, i, name, p.vec(x.element(), lanes))
 	}
 	global(p.Words, len(v.Bindings), p.slots.total/4)
 	list := withHelpers(p.uses)

@@ -89,6 +89,8 @@ func TestKeys(t *testing.T) {
 		"write":      func(v *Variant) { v.Bindings[0].Write = true },
 		"dtype":      func(v *Variant) { v.Bindings[0].DT = ir.Int32 },
 		"vectors":    func(v *Variant) { v.Bindings[1].Vec = false },
+		"a size":     func(v *Variant) { v.Bindings[0].Size = 1 },
+		"another":    func(v *Variant) { v.Bindings[0].Size = 2 },
 	} {
 		v := base()
 		change(v)

@@ -2,6 +2,7 @@ package shader
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/millrace-go/millrace/ir"
@@ -56,9 +57,12 @@ var sortBindings = [...]string{
 	SortPlace: "positions|result",
 }
 
-// Sort is the shader of a step in d for elements of dt. bindings are those before the buffer of
-// run-time words.
-func Sort(d *Dialect, step SortStep, dt ir.DType, descending bool) (source string, bindings []Binding, err error) {
+// narrowBindings names those of each step that hold elements; the others hold words.
+var narrowBindings = [...]string{SortKeys: "elements", SortTake: "elements result", SortPlace: ""}
+
+// Print writes the shader of a step in d. bindings are those before the buffer of run-time words.
+func (x SortShader) Print(d *Dialect) (source string, bindings []Binding, err error) {
+	step := x.Step
 	var b strings.Builder
 	b.WriteString(d.head(false))
 	u := d.vec("u32", 1)
@@ -66,19 +70,29 @@ func Sort(d *Dialect, step SortStep, dt ir.DType, descending bool) (source strin
 	read, written, _ := strings.Cut(sortBindings[step], "|")
 	for i, names := range []string{read, written} {
 		for _, name := range strings.Fields(names) {
-			global([...]string{d.Read, d.ReadWrite}[i], fmt.Sprint(len(bindings)), name, u)
-			bindings = append(bindings, Binding{Write: i == 1, DT: ir.Uint32})
+			y := Binding{Write: i == 1, DT: ir.Uint32}
+			if slices.Contains(strings.Fields(narrowBindings[step]), name) {
+				y.Size = x.Size
+			}
+			if d.Types[y.element()] == "" {
+				return "", nil, fmt.Errorf("%s: sort of elements of %d bytes: %w", d.Name, x.Size, ir.ErrUnsupported)
+			}
+			global([...]string{d.Read, d.ReadWrite}[i], fmt.Sprint(len(bindings)), name, d.vec(y.element(), 1))
+			bindings = append(bindings, y)
 		}
 	}
 	global(d.Words, fmt.Sprint(len(bindings)), "3")
 	begin, text := d.Invocations, sortTexts[step]
 	switch step {
 	case SortKeys:
-		key, ok := sortKeys[scalarTypes[dt]]
+		key, ok := sortKeys[scalarTypes[x.DT]]
 		if !ok {
-			return "", nil, fmt.Errorf("%s: sort of %v: %w", d.Name, dt, ir.ErrUnsupported)
+			return "", nil, fmt.Errorf("%s: sort of %v: %w", d.Name, x.DT, ir.ErrUnsupported)
 		}
-		if descending {
+		if x.Size > 0 { // the element has zeros in front, not its sign
+			key = strings.Replace(key, "b ^ 0x80000000u", "b ^ "+word(1<<(8*x.Size-1)), 1)
+		}
+		if x.Descending {
 			key = strings.Replace(key, "return k;", "return ~k;", 1)
 		}
 		b.WriteString(d.block(key, 1))

@@ -3,6 +3,7 @@ package shader
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/millrace-go/millrace/ir"
@@ -14,13 +15,14 @@ type SortShader struct {
 	Step       SortStep
 	DT         ir.DType // of elements
 	Descending bool
+	Size       uint8 // bytes of an element in memory, if they are narrower than a word
 }
 
 // stepNames are the names of steps in keys.
 var stepNames = [...]string{SortKeys: "keys", SortLocal: "local", SortWide: "wide", SortTake: "take", SortPlace: "place"}
 
 // String is the step, and the rest on which its text depends: only the step that makes keys depends
-// on the elements' type.
+// on the elements' type, and only steps that access elements on their size.
 func (x SortShader) String() string {
 	name := stepNames[x.Step]
 	if x.Step == SortKeys {
@@ -29,12 +31,10 @@ func (x SortShader) String() string {
 			name += " descending"
 		}
 	}
+	if x.Size > 0 && (x.Step == SortKeys || x.Step == SortTake) {
+		name += " size=" + strconv.Itoa(int(x.Size))
+	}
 	return name
-}
-
-// Print calls Sort.
-func (x SortShader) Print(d *Dialect) (source string, bindings []Binding, err error) {
-	return Sort(d, x.Step, x.DT, x.Descending)
 }
 
 // sortWord begins the key of a sort's shader, which is one line.
@@ -45,17 +45,23 @@ func (x SortShader) NoteKey() string { return sortWord + x.String() }
 
 // readSort reads the part of a NoteKey behind the word.
 func readSort(text string) (x SortShader, err error) {
-	step, rest, _ := strings.Cut(text, " ")
-	at := slices.Index(stepNames[:], step)
+	words := strings.Split(text, " ")
+	at := slices.Index(stepNames[:], words[0])
 	if at >= 0 {
 		x.Step = SortStep(at)
 	}
-	if x.Step == SortKeys {
-		name, order, _ := strings.Cut(rest, " ")
-		x.DT, _ = ir.ParseDType(name)
-		x.Descending = order != ""
+	for _, w := range words[1:] {
+		size, narrow := strings.CutPrefix(w, "size=")
+		switch {
+		case narrow:
+			x.Size = uint8(slices.Index([]string{"", "1", "2"}, size)) // another is found below
+		case w == "descending":
+			x.Descending = true
+		default:
+			x.DT, _ = ir.ParseDType(w)
+		}
 	}
-	if at < 0 || x.String() != text {
+	if at < 0 || int(x.Size) >= ElemSize || x.String() != text {
 		return x, errors.New("shader: the key is not that of a step of a sort")
 	}
 	return x, nil

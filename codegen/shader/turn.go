@@ -56,7 +56,7 @@ func (p *printer) turnMain() {
 		if !a.Turned {
 			continue
 		}
-		typ := p.vec(memTypes[v.Bindings[a.Binding].DT], 1)
+		typ := p.vec(v.Bindings[a.Binding].word(), 1)
 		p.workgroup(square(k), typ, side*(side+1))
 		for j := range steps { // written out, so that they wait for memory together
 			l := fmt.Sprintf("l%ds%d", k, j)

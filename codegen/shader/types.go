@@ -40,9 +40,22 @@ var memTypes = func() (types [ir.NumDTypes]string) {
 // DTypes are the dtypes of tensors on a GPU: all with up to 32 bits.
 var DTypes = ir.SetWhere(func(dt ir.DType) bool { return dt.Tensor() && dt.Bits() <= 32 })
 
-// ElemSize is the bytes of one element in device memory, for every dtype: a word, because two
-// invocations cannot write parts of one word without atomics.
+// ElemSize is the bytes of one element in device memory, for every dtype that is not in Narrow: a
+// word, because in most languages two invocations cannot write parts of one word without atomics.
 const ElemSize = 4
+
+// cells are the types of elements in memory that are narrower than a word, by their bytes.
+var cells = [ElemSize]string{1: "u8", 2: "u16"}
+
+// Narrow lists the dtypes whose elements take their own 1 or 2 bytes in device memory, where shaders
+// can access elements of 16 and of 8 bits. It is empty for a language without types for them.
+func (d *Dialect) Narrow(bits16, bits8 bool) ir.DTypeSet {
+	can := [ElemSize]bool{1: bits8, 2: bits16}
+	return ir.SetWhere(func(dt ir.DType) bool {
+		n := dt.Size()
+		return DTypes.Has(dt) && n < ElemSize && can[n] && d.Types[cells[n]] != ""
+	})
+}
 
 func isWide(dt ir.DType) bool { return dt == ir.Int64 || dt == ir.Uint64 }
 

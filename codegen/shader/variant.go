@@ -64,8 +64,26 @@ type Binding struct {
 	Write bool
 	DT    ir.DType // Invalid: operands of several dtypes share it
 	Vec   bool     // an array of vectors
+	Size  uint8    `json:",omitempty"` // bytes of an element, if they are narrower than a word; of the same number in all dtypes
 
 	Faults bool // words that report indices out of range
+}
+
+// element is the type of the binding's elements in memory.
+func (b Binding) element() string {
+	if b.Size > 0 {
+		return cells[b.Size]
+	}
+	return memTypes[b.DT]
+}
+
+// word is the type that a load of an element has, and a store takes. A narrow element is held in the
+// low bits of a word, and the others are 0.
+func (b Binding) word() string {
+	if b.Size > 0 {
+		return "u32"
+	}
+	return memTypes[b.DT]
 }
 
 // laneDim is the dim along which lanes are neighbours.
@@ -152,6 +170,10 @@ func (v *Variant) Key() string {
 		flag(x.Write)
 		b = append(b, ' ')
 		flag(x.Vec)
+		if x.Size > 0 {
+			b = append(b, ' ')
+			num(uint64(x.Size))
+		}
 	}
 	return string(b)
 }

@@ -16,7 +16,7 @@ const (
 	opVectorShuffle, opCompositeConstruct, opCompositeExtract      = 79, 80, 81
 
 	opConvertFToU, opConvertFToS, opConvertSToF, opConvertUToF                 = 109, 110, 111, 112
-	opBitcast                                                                  = 124
+	opUConvert, opBitcast                                                      = 113, 124
 	opSNegate, opFNegate                                                       = 126, 127
 	opIAdd, opFAdd, opISub, opFSub, opIMul, opFMul, opUDiv, opSDiv, opFDiv     = 128, 129, 130, 131, 132, 133, 134, 135, 136
 	opUMod, opSRem                                                             = 137, 138
@@ -53,6 +53,7 @@ const inNumSubgroups, inSubgroupID, inWorkgroupID, inGlobalInvocationID, inLocal
 const (
 	canShader, canFloat16, canGroups, canGroupVote, canGroupArithmetic    = 1, 9, 61, 62, 63
 	canVulkanMemory, canMatrices, canBFloat16, canBFloat16Matrices        = 5345, 6022, 5116, 5118
+	canStore16, canStore8                                                 = 4433, 4448
 	canDenormPreserve, canSignedZeroInfNanPreserve, canRoundingModeRTE    = 4464, 4466, 4467
 	modeDenormPreserve, modeSignedZeroInfNanPreserve, modeRoundingModeRTE = 4459, 4461, 4462
 	modeLocalSize                                                         = 17

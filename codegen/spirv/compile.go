@@ -1,6 +1,7 @@
 package spirv
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 )
@@ -20,6 +21,8 @@ type Module struct {
 	Pushed   int // bytes of run-time words that are push constants; 0 if the words are in a buffer
 	Bindings map[int]Binding
 	Matrices Matrices // zero if it has none
+	Store16  bool     // bindings have elements of 16 bits
+	Store8   bool     // bindings have elements of 8 bits
 }
 
 // Binding is the kind of a binding.
@@ -62,6 +65,7 @@ func Compile(source string, f Floats, push int) (mod *Module, err error) {
 	if c.main == 0 {
 		c.fail("no entry point")
 	}
+	c.out.Store16, c.out.Store8 = c.can(canStore16), c.can(canStore8)
 	c.out.Words = c.words(c.main)
 	return &c.out, nil
 }
@@ -105,6 +109,7 @@ type symbol struct {
 	block   bool // the variable is a struct that contains the array
 	atomic  bool // the array is accessed by atomic operations only
 	fixed   bool // the variable is not assigned to
+	narrow  kind // of the elements in memory, if they are narrower than the value; else none
 
 	value value // of a name without a variable; else it has the type of the variable's elements
 }
@@ -225,13 +230,20 @@ func (c *compiler) global() {
 			c.require(x)
 		}
 	case "read", "write", "atomic":
-		number, name, t := c.count(), c.name(), c.number()
-		c.bound(number, map[bool]Binding{true: Read, false: Write}[word == "read"])
-		if word == "atomic" && t != u32 {
-			c.fail("atomic %v", t)
+		number, name := c.count(), c.name()
+		narrow := cells[c.token]
+		t := narrow.as(unsigned)
+		if narrow != void {
+			c.next()
+		} else {
+			t = c.number()
 		}
-		id := c.bind(number, classStorage, t, 0, word == "read")
-		c.define(name, &symbol{pointer: id, class: classStorage, array: true, block: true, atomic: word == "atomic", fixed: word == "read", value: value{typ: t}})
+		c.bound(number, map[bool]Binding{true: Read, false: Write}[word == "read"])
+		if word == "atomic" && (t != u32 || narrow != void) {
+			c.fail("atomic %v", cmp.Or(narrow, t))
+		}
+		id := c.bind(number, classStorage, cmp.Or(narrow, t), 0, word == "read")
+		c.define(name, &symbol{pointer: id, class: classStorage, array: true, block: true, atomic: word == "atomic", fixed: word == "read", narrow: narrow.kind, value: value{typ: t}})
 	case "words":
 		number, length := c.count(), c.length()
 		c.bound(number, Words)

@@ -12,6 +12,7 @@ var Dialect = &shader.Dialect{
 		"f32": "f32", "i32": "i32", "u32": "u32", "bool": "bool", "wide": "wide",
 		"vec4f32": "vec4f32", "vec4i32": "vec4i32", "vec4u32": "vec4u32", "vec4bool": "vec4bool",
 		"vec4f16": "vec4f16", "vec4bf16": "vec4bf16", "mata": "mata", "matb": "matb", "matc": "matc",
+		"u16": "u16", "u8": "u8", "vec4u16": "vec4u16", "vec4u8": "vec4u8",
 	},
 
 	Let:     "let $1 $0 = $2;",

@@ -6,6 +6,10 @@
 // constants are declared when they are first used. Variables stay variables, since drivers promote
 // them to registers.
 //
+// Bindings may have elements u16 and u8. These types exist in memory only: a load becomes OpLoad and
+// OpUConvert to u32, a store OpUConvert and OpStore. So a module with them needs the capabilities of
+// 16- and 8-bit storage, and none of 16- and 8-bit arithmetic.
+//
 // SPIR-V can forbid what other languages leave to a driver. Every add, subtract, multiply and divide
 // of floats is marked NoContraction, and a module asks for the float controls in [Floats].
 //

@@ -151,11 +151,20 @@ type place struct {
 	swizzle string // several components of it, which can only be read
 	atomic  bool
 	class   uint32
+	narrow  kind // see symbol
+}
+
+// stored is the type in memory.
+func (p *place) stored() typ {
+	if p.narrow != none {
+		return p.typ.as(p.narrow)
+	}
+	return p.typ
 }
 
 // place reads the index and the components behind a variable.
 func (c *compiler) place(s *symbol) place {
-	p := place{pointer: s.pointer, typ: s.value.typ, atomic: s.atomic, class: s.class}
+	p := place{pointer: s.pointer, typ: s.value.typ, atomic: s.atomic, class: s.class, narrow: s.narrow}
 	var path []uint32
 	if s.block {
 		path = append(path, c.uint(0))
@@ -180,7 +189,7 @@ func (c *compiler) place(s *symbol) place {
 		}
 	}
 	if len(path) > 0 {
-		of, id := c.pointer(s.class, c.typ(p.typ)), c.id()
+		of, id := c.pointer(s.class, c.typ(p.stored())), c.id()
 		c.body.add(opAccessChain, slices.Concat([]uint32{of, id, s.pointer}, path)...)
 		p.pointer = id
 	}
@@ -204,7 +213,10 @@ func (c *compiler) load(p place) value {
 	if p.atomic {
 		c.fail("atomic memory is read by load()")
 	}
-	v := c.emit(opLoad, p.typ, append([]uint32{p.pointer}, c.shared(p.class, makeVisible)...)...)
+	v := c.emit(opLoad, p.stored(), append([]uint32{p.pointer}, c.shared(p.class, makeVisible)...)...)
+	if p.narrow != none {
+		v = c.emit(opUConvert, p.typ, v.id)
+	}
 	if p.swizzle != "" {
 		return c.part(v, p.swizzle)
 	}

@@ -51,11 +51,14 @@ func newModule() *module {
 	return m
 }
 
+// can reports whether the module requires a capability.
+func (m *module) can(capability uint32) bool { return slices.Contains(m.capabilities, capability) }
+
 func (m *module) id() uint32 { m.last++; return m.last }
 
 // require adds a capability.
 func (m *module) require(capability uint32) {
-	if !slices.Contains(m.capabilities, capability) {
+	if !m.can(capability) {
 		m.capabilities = append(m.capabilities, capability)
 	}
 }
@@ -104,6 +107,8 @@ const (
 	matrixA // matrices, in the order of matadd
 	matrixB
 	matrixC
+	short // 16 bits of a number, in bindings only
+	octet // 8 bits
 )
 
 // typ is a scalar, or a vector of n components.
@@ -132,11 +137,14 @@ var (
 
 var kindNames = [...]string{
 	none: "nothing", boolean: "bool", signed: "i32", unsigned: "u32", float: "f32", wide: "wide",
-	half: "f16", brain: "bf16", matrixA: "mata", matrixB: "matb", matrixC: "matc",
+	half: "f16", brain: "bf16", matrixA: "mata", matrixB: "matb", matrixC: "matc", short: "u16", octet: "u8",
 }
 
 // number reports whether arithmetic takes the kind.
 func (k kind) number() bool { return k == signed || k == unsigned || k == float }
+
+// cells are the types of narrow elements by name.
+var cells = map[string]typ{"u16": {short, 1}, "u8": {octet, 1}, "vec4u16": {short, 4}, "vec4u8": {octet, 4}}
 
 func (t typ) String() string {
 	name := kindNames[t.kind]
@@ -154,8 +162,10 @@ func (m *module) size(t typ) int {
 	switch t.kind {
 	case wide:
 		return 8 * m.wide.n
-	case half, brain:
+	case half, brain, short:
 		return 2 * t.n
+	case octet:
+		return t.n
 	}
 	return 4 * t.n
 }
@@ -174,6 +184,12 @@ func (m *module) typ(t typ) uint32 {
 		return m.unique(opTypeInt, nil, 32, 0)
 	case float:
 		return m.unique(opTypeFloat, nil, 32)
+	case short:
+		m.require(canStore16)
+		return m.unique(opTypeInt, nil, 16, 0)
+	case octet:
+		m.require(canStore8)
+		return m.unique(opTypeInt, nil, 8, 0)
 	case wide:
 		return m.unique(opTypeStruct, nil, m.typ(m.wide), m.typ(m.wide))
 	case half:

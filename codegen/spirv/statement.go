@@ -95,6 +95,9 @@ func (c *compiler) assign(name string) {
 	}
 	c.want("=")
 	x := c.use(c.need(c.expr(0), to.typ))
+	if to.narrow != none {
+		x = c.emit(opUConvert, to.stored(), x).id
+	}
 	c.body.add(opStore, append([]uint32{to.pointer, x}, c.shared(s.class, makeAvailable)...)...)
 }
 

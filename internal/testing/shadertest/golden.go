@@ -15,10 +15,10 @@ import (
 )
 
 // Golden runs a folder of cases: a kernel and a variant in, a shader out. A case
-// begins "print MODE RANK KEPT LANES [across] [tail|ragged] [group=8] [each=2|16] [steps=4] [turn=1] [online=1|2] [subgroups] OPERAND…" with MODE map
+// begins "print MODE RANK KEPT LANES [across] [tail|ragged] [group=8] [each=2|16] [steps=4] [turn=1] [online=1|2] [subgroups] [narrow] OPERAND…" with MODE map
 // (exact may follow), rows (unroll=2 and exact may follow), cols, tiles (then m=DIMS n=DIMS [alongA] [alongB] [looped] [f16|bf16] follow), checks or scatters and one OPERAND per operand of the kernel: its class (c contiguous,
 // b broadcast, s strided, v staged), its binding (- for an index), and after
-// commas vec, still, turned, skip, guard=BITS, stages=RANK+RANK or parts=N for bindings of 64 units.
+// commas vec, still, turned, skip, guard=BITS, stages=RANK+RANK or parts=N for bindings of 64 units. A case "sort STEP DTYPE [descending] [narrow]" is a shader of a sort.
 //
 // Together the cases hold every op of the table. The texts are shown without the
 // dialect's header and helpers, and returned whole, in their order, empty where the
@@ -69,7 +69,13 @@ func Golden(t *testing.T, d *shader.Dialect, dir string) (texts []string) {
 		if done, ok := map[shader.SortStep]ir.Op{shader.SortTake: ir.Sort, shader.SortPlace: ir.ArgSort}[shader.SortStep(step)]; ok {
 			seen[done] = true
 		}
-		text, _, err := shader.Sort(d, shader.SortStep(step), dt, len(c.Args) > 2)
+		x := shader.SortShader{Step: shader.SortStep(step), DT: dt}
+		for _, w := range c.Args[2:] {
+			if x.Descending = x.Descending || w == "descending"; w == "narrow" {
+				x.Size = uint8(dt.Size())
+			}
+		}
+		text, _, err := x.Print(d)
 		if err != nil {
 			return "error: " + err.Error()
 		}
@@ -112,10 +118,11 @@ func parseVariant(k *codegen.Kernel, words []string) (*shader.Variant, error) {
 	if len(words) > 0 && words[0] == "ragged" {
 		v.Tail, v.Ragged, words = true, true, words[1:]
 	}
+	narrow := false // elements of 8 and 16 bits are stored in their own size
 	for _, f := range []struct {
 		text string
 		set  func()
-	}{{"group=8", func() { v.Group = 8 }}, {"each=2", func() { v.Each = 2 }}, {"each=16", func() { v.Each = 16 }}, {"steps=4", func() { v.Steps = 4 }}, {"turn=1", func() { v.Turn = 1 }}, {"online=1", func() { v.Online = 1 }}, {"online=2", func() { v.Online = 2 }}, {"subgroups", func() { v.Subgroups = true }}} {
+	}{{"group=8", func() { v.Group = 8 }}, {"each=2", func() { v.Each = 2 }}, {"each=16", func() { v.Each = 16 }}, {"steps=4", func() { v.Steps = 4 }}, {"turn=1", func() { v.Turn = 1 }}, {"online=1", func() { v.Online = 1 }}, {"online=2", func() { v.Online = 2 }}, {"subgroups", func() { v.Subgroups = true }}, {"narrow", func() { narrow = true }}} {
 		if len(words) > 0 && words[0] == f.text {
 			f.set()
 			words = words[1:]
@@ -202,6 +209,9 @@ func parseVariant(k *codegen.Kernel, words []string) (*shader.Variant, error) {
 			b, o := &v.Bindings[a.Binding+j], k.Operands[i]
 			b.Write = b.Write || o.Kind == codegen.Output
 			b.Vec = b.Vec && a.Vec
+			if n := o.DT.Size(); narrow && n < shader.ElemSize {
+				b.Size = uint8(n)
+			}
 			if b.DT == ir.NumDTypes {
 				b.DT = o.DT
 			} else if b.DT != o.DT {

@@ -23,6 +23,9 @@ import (
 //	             if it aborts, the error is ErrDeviceLost
 //	Subgroups    whether a GPU's shaders reduce rows by           subgroups=on|off
 //	             subgroups, if the adapter has them
+//	Narrow       whether elements of 8 and 16 bits take their     narrow=on|off
+//	             own size in a GPU's memory, if shaders can
+//	             access them there
 //	Threads      worker threads of the CPU, at most 1024;         threads=2
 //	             0: GOMAXPROCS
 //	Compile      how kernels are compiled, and when               compile=background|wait|off|native|c
@@ -122,6 +125,16 @@ type SubgroupMode = runtime.SubgroupMode
 const (
 	SubgroupsOn  SubgroupMode = runtime.SubgroupsOn  // if the adapter has them
 	SubgroupsOff SubgroupMode = runtime.SubgroupsOff // never
+)
+
+// NarrowMode says whether elements of 8 and 16 bits take their own size in a GPU's memory, or four
+// bytes each. The results are the same.
+type NarrowMode = runtime.NarrowMode
+
+// The narrow modes. Only Vulkan's shaders can access such elements.
+const (
+	NarrowOn  NarrowMode = runtime.NarrowOn  // if the adapter's shaders can access them
+	NarrowOff NarrowMode = runtime.NarrowOff // never
 )
 
 // FusionMode says how recorded ops become kernels.

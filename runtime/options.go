@@ -30,6 +30,14 @@ const (
 	SubgroupsOff                     // never
 )
 
+// NarrowMode selects whether elements of 8 and 16 bits take their own size in a GPU's memory.
+type NarrowMode uint8
+
+const (
+	NarrowOn  NarrowMode = iota // if the adapter's shaders can access them
+	NarrowOff                   // never: each takes four bytes
+)
+
 // Cache stores bytes by kind and key: see package plancache. Get returns only data that this user
 // put there. Methods are safe for concurrent use.
 type Cache interface {
@@ -47,6 +55,7 @@ type Config struct {
 	Adapter     string       // part of an adapter's name, to choose among several
 	Isolate     bool         // runs the driver in its own process: see Isolator
 	Subgroups   SubgroupMode // of GPUs
+	Narrow      NarrowMode   // of GPUs
 	MemoryLimit int64        // bytes of device memory; 0: no limit
 	Denormals   ir.Denormals // how arithmetic treats denormals; GPUs may differ
 	// Cache, if set, keeps compiled results from one process to the next.

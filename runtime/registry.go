@@ -18,8 +18,8 @@ type Driver interface {
 	Probe() (string, error)
 }
 
-// Isolator is a Driver that obeys Config.Isolate and Config.Subgroups. The libraries that it calls
-// may crash a process; with Isolate they crash a separate one.
+// Isolator is a Driver that obeys Config.Isolate, Config.Subgroups and Config.Narrow. The libraries
+// that it calls may crash a process; with Isolate they crash a separate one.
 type Isolator interface{ Isolates() }
 
 // Detailer is a Driver that describes the adapters of this machine at length, best first.

@@ -7,9 +7,10 @@
 // must be linked dynamically, as `go build` does, and run with a C library: glibc, or musl with
 // -ldflags "-I /lib/ld-musl-x86_64.so.1". Opening a device says what is missing.
 //
-// Tensors may have any dtype of up to 32 bits and take four bytes per element there. Results stay
-// within the tolerances of the op table but do not have the CPU's bits, and denormals may be
-// flushed to zero.
+// Tensors may have any dtype of up to 32 bits. Elements of 8 and 16 bits take their own size in
+// device memory if the adapter has 8- and 16-bit storage; else, and with narrow=off, they take four
+// bytes. Results stay within the tolerances of the op table but do not have the CPU's bits, and
+// denormals may be flushed to zero.
 //
 // A Run waits for the device in two cases only. First, if a kernel looks up or scatters elements at
 // indices and one out of range is an error (ir.IndexError, the default): the wait finds out whether

@@ -74,7 +74,13 @@ func TestIsolated(t *testing.T) {
 func TestApart(t *testing.T) {
 	clean(t)
 	t.Setenv("MILLRACE_VULKAN", "apart")
-	gputest.Some(t, target, "Copy", "Scalars", "Transfers", "Concurrent", "IndexFaults", "Prepared", "Lost", "Closed", "EngineWarm", "EngineRecordedSteps", "EnginePrograms")
+	gputest.Some(t, target, "Copy", "Scalars", "Transfers", "Narrow", "Concurrent", "IndexFaults", "Prepared", "Lost", "Closed", "EngineWarm", "EngineRecordedSteps", "EnginePrograms")
+}
+
+// TestWithoutNarrow runs suites as on an adapter whose shaders access words only.
+func TestWithoutNarrow(t *testing.T) {
+	clean(t)
+	gputest.WithoutNarrow(t, target)
 }
 
 func BenchmarkSuites(b *testing.B) { gputest.Bench(b, target) }

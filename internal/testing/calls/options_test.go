@@ -44,6 +44,7 @@ func TestOpenErrors(t *testing.T) {
 		{"cpu:threads=100000", nil, []string{"Threads", "1024", "100000"}},
 		{"cpu:isolate=on", nil, []string{"isolate=on", `"cpu"`}},
 		{"cpu:subgroups=off", nil, []string{"subgroups=off", `"cpu"`}},
+		{"cpu:narrow=off", nil, []string{"narrow=off", `"cpu"`}},
 		{"abacus", millrace.ErrNoDriver, []string{"abacus", "cpu"}},
 		{"webgpu", millrace.ErrNoDriver, []string{"import", "github.com/millrace-go/millrace/runtime/webgpu"}},
 	} {

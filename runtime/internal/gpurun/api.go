@@ -17,11 +17,12 @@ type Device interface {
 	// NewPipeline compiles a shader with the entry point "main" and these bindings in order. The
 	// error is a *SourceError if the text is invalid.
 	NewPipeline(source string, bindings []Binding) (Pipeline, error)
-	// Write fills n bytes of b at off (both multiples of 4), in order with submitted work. It calls
-	// fill for parts, with the position of each, perhaps for several at the same time.
+	// Write fills n bytes of b at off (both multiples of 4 unless Info has Store16 or Store8), in
+	// order with submitted work. It calls fill for parts, with the position of each, a multiple of 4,
+	// perhaps for several at the same time.
 	Write(b Buffer, off, n int64, fill func(dst []byte, at int64)) error
-	// Read passes n bytes of b at off (both multiples of 4) to drain in the same way, after the
-	// work submitted before is done.
+	// Read passes n bytes of b at off to drain in the same way, after the work submitted before is
+	// done.
 	Read(b Buffer, off, n int64, drain func(src []byte, at int64)) error
 	// Submit runs dispatches in order; each sees the writes of the earlier ones. First it writes
 	// words, if any, to the start of params. It returns when the work is queued.
@@ -153,6 +154,10 @@ type Info struct {
 	Model  uint32
 	Limits Limits
 	Points int64 // most points of one dispatch, if below the limit of shaders
+
+	// Shaders can read and write elements of 16 and of 8 bits. Write and Read then take any offsets
+	// and numbers of bytes.
+	Store16, Store8 bool
 }
 
 // Faults of a Device that a Runner distinguishes.

@@ -35,7 +35,7 @@ func (s *splitter) carry(k *codegen.Kernel, l *runtime.Launch, scan int, skip []
 	var carries [2]runtime.Access
 	for i := range carries {
 		var err error
-		if carries[i], err = s.temp(l, true); err != nil {
+		if carries[i], err = s.temp(l, k.Body[scan].DT, true); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,7 @@ func (c *chooser) operands() {
 			x.Stages = append(x.Stages, len(s.Dims))
 		}
 		if p.parts[i] > 1 {
-			x.Parts, x.Part = p.parts[i], uint32(p.part)
+			x.Parts, x.Part = p.parts[i], uint32(p.part/p.windows[p.binding[i]].elem)
 		}
 		if dot && x.Class != codegen.Staged {
 			x.Class = codegen.Strided // not in a loop along the innermost dim
@@ -122,8 +122,8 @@ func (c *chooser) operands() {
 
 func (c *chooser) bindings() {
 	c.v.Bindings = make([]shader.Binding, len(c.p.windows))
-	for w := range c.p.windows {
-		c.v.Bindings[w] = shader.Binding{Write: c.p.windows[w].write, DT: bindingType(c.k, c.p, w)}
+	for w, x := range c.p.windows {
+		c.v.Bindings[w] = shader.Binding{Write: x.write, DT: bindingType(c.k, c.p, w), Size: narrowSize(x.elem)}
 	}
 	c.v.Indexed(c.k)
 }
@@ -210,6 +210,14 @@ func takeSteps(v *shader.Variant, l *runtime.Launch) {
 	if n := v.Units(l); n >= int64(mapSteps*stepGroups*v.Group) {
 		v.Steps, v.Exact = mapSteps, n%mapSteps == 0
 	}
+}
+
+// narrowSize is the size of elements in shader.Binding: 0 for words.
+func narrowSize(elem int64) uint8 {
+	if elem == wordSize {
+		return 0
+	}
+	return uint8(elem)
 }
 
 // bindingType returns the common dtype of a window's operands.
@@ -319,7 +327,7 @@ func padded(p *piece, i int, x shader.Arg, n int64) bool {
 		return x.Class == codegen.Splat
 	}
 	w := &p.windows[p.binding[i]]
-	return w.off+(p.launch.Args[i].Offset+n)*elemSize >= w.buf.Bytes()
+	return w.off+(p.launch.Args[i].Offset+n)*w.elem >= w.buf.Bytes()
 }
 
 // unrolling says how invocations share rows. A row that several passes read is kept in registers,
@@ -387,7 +395,7 @@ func takesEach(v *shader.Variant, k *codegen.Kernel, p *piece) bool {
 	if v.Across {
 		units, many = int64(v.Lanes), manyVectors
 	}
-	wide := func(in ir.Instr) bool { return in.DT.Size() > elemSize }
+	wide := func(in ir.Instr) bool { return in.DT.Size() > wordSize }
 	return len(kept) > 0 && kept[len(kept)-1]%(eachRows*units) == 0 && points(kept)/units >= many &&
 		!slices.ContainsFunc(k.Body, wide)
 }

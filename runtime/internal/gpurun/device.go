@@ -65,6 +65,10 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 	}
 	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, lang: lang, cfg: c}
 	d.shaders.list, d.parts.list = map[string]*compiled{}, map[string]*program{}
+	var narrow ir.DTypeSet
+	if c.Narrow == runtime.NarrowOn {
+		narrow = lang.Narrow(info.Store16, info.Store8)
+	}
 	d.limits = limits{
 		api:     d.api,
 		binding: l.Binding,
@@ -73,6 +77,7 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 		bindings: l.StorageBuffers,
 		threads:  maxThreads,
 		software: info.Kind == "CPU",
+		narrow:   narrow,
 
 		groupSize: l.GroupSize,
 		subgroups: l.Subgroup > 0,
@@ -96,6 +101,10 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 	if l.Subgroup > 0 {
 		d.caps.Description += fmt.Sprintf(", subgroups of %d", l.Subgroup)
 	}
+	if narrow != 0 {
+		d.caps.Fingerprint += fmt.Sprintf(" narrow %x", narrow)
+		d.caps.Description += ", " + narrowText(narrow)
+	}
 	if c.Isolate {
 		d.caps.Description += ", in a process of its own"
 	}
@@ -106,13 +115,30 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 	d.caps.Bandwidth, d.caps.LaunchCost, d.caps.OpCost = cost.bandwidth, cost.launch, cost.op
 	for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
 		if shader.DTypes.Has(dt) {
-			d.caps.ElemSize[dt] = elemSize
+			d.caps.ElemSize[dt] = int(d.limits.elem(dt))
 		}
 	}
 	d.memory = memory{api: d.api, gpu: g, limit: c.MemoryLimit, pool: map[int64][]Buffer{}}
 	d.notes.init(d)
 	d.prebuildCached()
 	return d
+}
+
+// narrowText says which elements are stored in their own size.
+func narrowText(narrow ir.DTypeSet) string {
+	sizes := map[int]bool{}
+	for dt := range ir.NumDTypes {
+		if narrow.Has(dt) {
+			sizes[dt.Bits()] = true
+		}
+	}
+	switch {
+	case sizes[8] && sizes[16]:
+		return "elements of 8 and 16 bits in their own size"
+	case sizes[8]:
+		return "elements of 8 bits in their own size"
+	}
+	return "elements of 16 bits in their own size"
 }
 
 // enter begins every call that reaches the device.
@@ -170,10 +196,10 @@ func (d *Runner) Write(dst runtime.Buffer, dt ir.DType, off int64, src []byte) e
 	if err != nil || n == 0 {
 		return err
 	}
-	size := int64(dt.Size())
+	size, elem := int64(dt.Size()), d.limits.elem(dt)
 	return d.memory.again(func() error {
-		return d.gpu.Write(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
-			pack(part, dt, src[at/elemSize*size:])
+		return d.gpu.Write(b.mem, off*elem, n*elem, func(part []byte, at int64) {
+			pack(part, dt, elem, src[at/elem*size:])
 		})
 	})
 }
@@ -184,10 +210,10 @@ func (d *Runner) Read(dst []byte, dt ir.DType, src runtime.Buffer, off int64) er
 	if err != nil || n == 0 {
 		return err
 	}
-	size := int64(dt.Size())
+	size, elem := int64(dt.Size()), d.limits.elem(dt)
 	return d.memory.again(func() error {
-		return d.gpu.Read(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
-			unpack(dst[at/elemSize*size:], dt, part)
+		return d.gpu.Read(b.mem, off*elem, n*elem, func(part []byte, at int64) {
+			unpack(dst[at/elem*size:], dt, elem, part)
 		})
 	})
 }
@@ -204,9 +230,9 @@ func (d *Runner) transfer(buf runtime.Buffer, dt ir.DType, off int64, bytes int)
 	if err != nil {
 		return nil, 0, err
 	}
-	n := int64(bytes / dt.Size())
-	if off < 0 || bytes%dt.Size() != 0 || off > b.bytes/elemSize-n {
-		return nil, 0, d.errorf("%d bytes of %v at element %d do not fit a buffer of %d elements", bytes, dt, off, b.bytes/elemSize)
+	n, room := int64(bytes/dt.Size()), b.bytes/d.limits.elem(dt)
+	if off < 0 || bytes%dt.Size() != 0 || off > room-n {
+		return nil, 0, d.errorf("%d bytes of %v at element %d do not fit a buffer of %d elements", bytes, dt, off, room)
 	}
 	return b, n, nil
 }

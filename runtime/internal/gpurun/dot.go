@@ -194,7 +194,7 @@ func products(k *codegen.Kernel) *codegen.Kernel {
 // then be cut along k.
 func (s *splitter) epilogue(k *codegen.Kernel, l *runtime.Launch, skip []bool) error {
 	dot := dotOf(k)
-	temp, err := s.temp(l, true)
+	temp, err := s.temp(l, k.Body[dot].DT, true)
 	if err != nil {
 		return err
 	}

@@ -283,7 +283,7 @@ func launch(t testing.TB, d *Runner, kernel string, kept int, dims ...int64) *ru
 			}
 		}
 		if o.Kind != codegen.Index {
-			if a.Buf, err = d.Alloc(n * elemSize); err != nil {
+			if a.Buf, err = d.Alloc(n * wordSize); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,6 +1,7 @@
 package gpurun
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -16,7 +17,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// hostBuffer is memory for the interpreter. Elements of 32 bits have the device's layout.
+// hostBuffer is memory for the interpreter. Elements of 32 bits, and narrow ones, have the device's
+// layout.
 type hostBuffer struct{ data []byte }
 
 func newHost(bytes int64) *hostBuffer { return &hostBuffer{make([]byte, (bytes+15)&^15)} }
@@ -31,6 +33,9 @@ type words []byte
 
 func (w words) at(i uint32) uint32     { return binary.LittleEndian.Uint32(w[4*i:]) }
 func (w words) set(i uint32, x uint32) { binary.LittleEndian.PutUint32(w[4*i:], x) }
+
+// element is the place of an element of size bytes in a window.
+func (w words) element(i, size uint32) []byte { return w[i*size:][:size] }
 
 // onHost is a splitter whose pieces the interpreter runs, and counts.
 func onHost(lim limits, pieces *int) *splitter {
@@ -90,7 +95,7 @@ func sortOnHost(x *sortDispatch) {
 	for i := range x.windows {
 		w[i] = x.windows[i].bytes()
 	}
-	p := x.words
+	p, size := x.words, cmp.Or(uint32(x.Size), wordSize)
 	exchange := func(keys, at words, i, j, first, size uint32) {
 		a := 2*i - i&(j-1) + first
 		b := a + j
@@ -109,7 +114,7 @@ func sortOnHost(x *sortDispatch) {
 			i, row := t&(p.Padded-1), t/p.Padded
 			key := uint32(math.MaxUint32)
 			if i < p.Row {
-				key = uint32(ir.SortKey(x.DT, uint64(w[0].at(p.Elements+row*p.Row+i)), x.Descending))
+				key = uint32(ir.SortKey(x.DT, ir.LoadBits(x.DT, w[0].element(p.Elements+row*p.Row+i, size)), x.Descending))
 			}
 			w[1].set(t, key)
 			w[2].set(t, i)
@@ -125,7 +130,7 @@ func sortOnHost(x *sortDispatch) {
 			exchange(w[0], w[1], t, p.Distance, 0, p.From)
 		case shader.SortTake:
 			row := t / p.Row
-			w[2].set(p.Result+t, w[0].at(p.Elements+row*p.Row+w[1].at(row*p.Padded+t%p.Row)))
+			copy(w[2].element(p.Result+t, size), w[0].element(p.Elements+row*p.Row+w[1].at(row*p.Padded+t%p.Row), size))
 		case shader.SortPlace:
 			w[1].set(p.Result+t, w[0].at(t/p.Row*p.Padded+t%p.Row))
 		}
@@ -150,6 +155,8 @@ const (
 func TestPiecesTogether(t *testing.T) {
 	whole := limits{binding: 1 << 27, align: 256, bindings: 16, threads: maxThreads}
 	small := limits{binding: 1 << 13, align: 64, bindings: 8, threads: 1 << 12}
+	narrow := ir.SetWhere(func(dt ir.DType) bool { return dt.Size() < wordSize })
+	whole.narrow, small.narrow = narrow, narrow
 	for name, c := range map[string]struct {
 		kernel string
 		kept   int
@@ -177,6 +184,15 @@ func TestPiecesTogether(t *testing.T) {
 		"argsort":         {row("argsort", "int32", "int32", ""), 1, []int64{30, 500}, 0, true, 4},
 		"a table":         {lookText, 1, []int64{3000}, 5000, true, 1},
 		"a scatter":       {putText, 1, []int64{4, 2000}, 3000, true, 3},
+
+		"narrow elements": {strings.ReplaceAll(copyKernel, "float32", "int16"), 2, []int64{100, 130}, 0, true, 1},
+		"narrow floats":   {row("max", "bfloat16", "bfloat16", " row"), 1, []int64{3, 50000}, 0, true, 1},
+		"a narrow scan":   {row("cumsum", "uint8", "uint8", ""), 1, []int64{2, 100000}, 0, true, 2},
+		"a narrow place":  {row("argmin", "int8", "int32", " row"), 1, []int64{2, 40000}, 0, true, 3},
+		"a narrow sort":   {row("sort", "int16", "int16", ""), 1, []int64{3, 3000}, 0, false, 8},
+		"sorted halves":   {row("argsort", "float16", "int32", ""), 1, []int64{30, 500}, 0, true, 4},
+		"a narrow table":  {strings.Replace(strings.ReplaceAll(lookText, "int32", "int8"), "in 1 : int8\nout 2 : int8\n%0 = load 1 : int8", "in 1 : int32\nout 2 : int8\n%0 = load 1 : int32", 1), 1, []int64{3000}, 40000, true, 1},
+		"narrow scatter":  {"in 0 : int16 row\nin 1 : int32\nin 2 : int16\nout 3 : int16 row\n%0 = load 1 : int32\n%1 = load 2 : int16\n%2 = scatter 0 error add %0 %1 : int16\nstore 3 %2", 1, []int64{4, 2000}, 9000, true, 3},
 	} {
 		for _, lim := range []limits{whole, small} {
 			if lim == small && !c.small {
@@ -227,13 +243,14 @@ func runOnHost(t *testing.T, s *splitter, text string, kept int, dims []int64, i
 				n *= dims[0]
 			}
 		}
-		b := newHost(n * 4)
-		for at := 0; o.Kind == codegen.Input && at < int(n)*4; at += 4 {
-			v := uint32(rng.IntN(int(max(index, 2000))))
-			if o.DT == ir.Float32 {
-				v = math.Float32bits(float32(rng.NormFloat64()))
+		size := o.DT.Size()
+		b := newHost(n * int64(size))
+		for at := 0; o.Kind == codegen.Input && at < int(n)*size; at += size {
+			v := rng.Uint64N(uint64(max(index, 2000)))
+			if o.DT.IsFloat() {
+				v = ir.FloatBits(o.DT, rng.NormFloat64())
 			}
-			binary.LittleEndian.PutUint32(b.data[at:], v)
+			ir.StoreBits(o.DT, b.data[at:], v)
 		}
 		a.Buf = b
 		l.Args = append(l.Args, a)
@@ -250,11 +267,16 @@ func runOnHost(t *testing.T, s *splitter, text string, kept int, dims []int64, i
 	}
 	for i, o := range k.Operands {
 		got := l.Args[i].Buf.(*hostBuffer).data
-		for at := 0; o.Kind == codegen.Output && at < len(got); at += 4 {
-			g, w := binary.LittleEndian.Uint32(got[at:]), binary.LittleEndian.Uint32(want[i].Data[at:])
-			x, y := float64(math.Float32frombits(g)), float64(math.Float32frombits(w))
-			if g != w && (o.DT != ir.Float32 || math.Abs(x-y) > 1e-3+1e-3*math.Abs(y)) {
-				t.Fatalf("operand %d, element %d is %#x, want %#x\n%s", i, at/4, g, w, strings.TrimSpace(text))
+		size := o.DT.Size()
+		for at := 0; o.Kind == codegen.Output && at+size <= len(got); at += size {
+			g, w := ir.LoadBits(o.DT, got[at:]), ir.LoadBits(o.DT, want[i].Data[at:])
+			near := false
+			if o.DT.IsFloat() {
+				x, y := ir.BitsFloat(o.DT, g), ir.BitsFloat(o.DT, w)
+				near = math.Abs(x-y) <= 1e-3+1e-3*math.Abs(y)
+			}
+			if g != w && !near {
+				t.Fatalf("operand %d, element %d is %#x, want %#x\n%s", i, at/size, g, w, strings.TrimSpace(text))
 			}
 		}
 	}

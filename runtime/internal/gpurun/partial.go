@@ -36,8 +36,8 @@ func (s *splitter) partial(k *codegen.Kernel, l *runtime.Launch, list []fold, sk
 func (s *splitter) segments(k *codegen.Kernel, c *segmented, skip []bool) error {
 	l := c.l
 	n := l.Dims[c.dim]
-	for range c.folds {
-		buf, err := s.scratch(points(l.Dims[:l.Kept]) * c.segs * elemSize)
+	for _, f := range c.folds {
+		buf, err := s.scratch(points(l.Dims[:l.Kept]) * c.segs * s.elem(f.in.DT))
 		if err != nil {
 			return err
 		}

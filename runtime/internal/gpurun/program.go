@@ -86,10 +86,11 @@ func (d *Runner) build(c *codegen.Kernel) (*program, error) {
 	}
 }
 
-// nowhere is the memory of a launch that is decomposed but not run.
-type nowhere int64
+// nowhere is the memory of a launch that is decomposed but not run. Each pointer to one is a buffer of
+// its own.
+type nowhere struct{ bytes int64 }
 
-func (n nowhere) Bytes() int64 { return int64(n) }
+func (n *nowhere) Bytes() int64 { return n.bytes }
 
 // tryApart finds out whether shaders can express all kernels that a program's launches are
 // decomposed into.
@@ -98,7 +99,7 @@ func (d *Runner) tryApart(p *program) error {
 	s := splitter{
 		limits:  d.limits,
 		emit:    func(*codegen.Kernel, *piece) error { return nil },
-		scratch: func(n int64) (runtime.Buffer, error) { return nowhere(n), nil },
+		scratch: func(n int64) (runtime.Buffer, error) { return &nowhere{n}, nil },
 		build:   b.build,
 		sorter: func(x sortDispatch) error {
 			_, _, err := x.Print(d.lang)
@@ -108,7 +109,7 @@ func (d *Runner) tryApart(p *program) error {
 	l := runtime.Launch{Prog: p, Rank: 2, Kept: 1, Args: make([]runtime.Access, len(p.ready.Operands))}
 	l.Dims[0], l.Dims[1] = 1, 2
 	for i := range l.Args {
-		l.Args[i].Buf = nowhere(1 << 10)
+		l.Args[i].Buf = &nowhere{1 << 10}
 	}
 	return s.launch(p.ready, &l)
 }

@@ -69,8 +69,9 @@ func (s *splitter) scatter(k *codegen.Kernel, l *runtime.Launch, skip []bool) er
 	}
 	s.checks = false
 	part := out.IndexSize
-	if step := max(out.IndexStride, -out.IndexStride); step*(part-1) >= s.rowElems() {
-		part = (s.rowElems()-1)/step + 1
+	most := s.rowElems(k.Operands[to].DT)
+	if step := max(out.IndexStride, -out.IndexStride); step*(part-1) >= most {
+		part = (most-1)/step + 1
 	}
 	if part < out.IndexSize {
 		return s.axisParts(k, l, skip, part)
@@ -81,8 +82,8 @@ func (s *splitter) scatter(k *codegen.Kernel, l *runtime.Launch, skip []bool) er
 	return s.cut(k, &c, skip)
 }
 
-// rowElems is the number of elements that fit in a binding at any alignment.
-func (s *splitter) rowElems() int64 { return (s.binding - s.align - 16) / elemSize }
+// rowElems is the number of elements of dt that fit in a binding at any alignment.
+func (s *splitter) rowElems(dt ir.DType) int64 { return (s.binding - s.align - 16) / s.elem(dt) }
 
 // check checks all indices of a scatter, without its target.
 func (s *splitter) check(k *codegen.Kernel, l *runtime.Launch, from, to int) error {

@@ -43,7 +43,7 @@ func newMoving(t *testing.T, copies [][2]int) *moving {
 }
 
 func (x *moving) alloc(t *testing.T) runtime.Buffer {
-	b, err := x.d.Alloc(100 * elemSize)
+	b, err := x.d.Alloc(100 * wordSize)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func sorts(k *codegen.Kernel) bool {
 // are sorted at a time, and the result goes to the sort's temporary.
 func (s *splitter) sort(k *codegen.Kernel, r codegen.Reduce, l *runtime.Launch) error {
 	dt := k.Body[r.Value].DT
-	raw, err := s.temp(l, false)
+	raw, err := s.temp(l, dt, false)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s *splitter) sort(k *codegen.Kernel, r codegen.Reduce, l *runtime.Launch) 
 	}
 	padded := int64(1) << bits.Len64(uint64(n-1))
 	// The windows of elements and results start at multiples of the alignment.
-	most := min((s.binding-s.align)/elemSize, s.threads) &^ (shader.SortBlock - 1)
+	most := min((s.binding-s.align)/wordSize, s.threads) &^ (shader.SortBlock - 1)
 	if padded > most {
 		return s.errorf("a row of %d elements cannot be sorted: at most %d fit a binding", n, most)
 	}
@@ -45,7 +45,7 @@ func (s *splitter) sort(k *codegen.Kernel, r codegen.Reduce, l *runtime.Launch) 
 	atOnce := min(most/padded, rows)
 	pairs := blocks(atOnce*padded) * shader.SortBlock
 	for i := range w.pairs {
-		if w.pairs[i], err = s.scratch(pairs * elemSize); err != nil {
+		if w.pairs[i], err = s.scratch(pairs * wordSize); err != nil {
 			return err
 		}
 	}
@@ -73,10 +73,18 @@ type sortWork struct {
 // rows sorts some rows: it makes pairs, sorts blocks, and merges runs by exchanges over half their
 // length and less, until a block is enough.
 func (w *sortWork) rows(first, count int64) error {
-	elements, off := w.window(w.elements, first, count)
-	result, to := w.window(w.result, first, count)
+	elem := w.s.elem(w.dt)
+	elements, off := w.window(w.elements, elem, first, count)
+	size := elem
+	if w.r.Op.Info().Position {
+		size = wordSize
+	}
+	result, to := w.window(w.result, size, first, count)
 	result.write = true
-	pairs := [2]window{{w.pairs[0], 0, w.pairs[0].Bytes() &^ 15, true}, {w.pairs[1], 0, w.pairs[1].Bytes() &^ 15, true}}
+	pair := func(i int) window {
+		return window{buf: w.pairs[i], size: w.pairs[i].Bytes() &^ 15, write: true, elem: wordSize}
+	}
+	pairs := [2]window{pair(0), pair(1)}
 	positions := pairs[1]
 	positions.write = false
 	total := blocks(count*w.padded) * shader.SortBlock
@@ -86,7 +94,8 @@ func (w *sortWork) rows(first, count int64) error {
 		if set != nil {
 			set(&x)
 		}
-		return w.s.sorter(sortDispatch{w.prog, shader.SortShader{Step: step, DT: w.dt, Descending: w.r.Descending}, threads, x, windows})
+		sh := shader.SortShader{Step: step, DT: w.dt, Descending: w.r.Descending, Size: narrowSize(elem)}
+		return w.s.sorter(sortDispatch{w.prog, sh, threads, x, windows})
 	}
 	if err := run(shader.SortKeys, count*w.padded, nil, elements, pairs[0], pairs[1]); err != nil {
 		return err
@@ -114,12 +123,13 @@ func (w *sortWork) rows(first, count int64) error {
 	return run(shader.SortTake, count*w.n, nil, elements, positions, result)
 }
 
-// window returns the window of some rows in a dense buffer, and the element in it where they start.
-func (w *sortWork) window(b runtime.Buffer, first, count int64) (window, int64) {
-	lo := first * w.n * elemSize
+// window returns the window of some rows in a dense buffer of elements of elem bytes, and the element
+// in it where they start.
+func (w *sortWork) window(b runtime.Buffer, elem, first, count int64) (window, int64) {
+	lo := first * w.n * elem
 	off := lo / w.s.align * w.s.align
-	hi := (lo + count*w.n*elemSize + 15) &^ 15
-	return window{buf: b, off: off, size: hi - off}, (lo - off) / elemSize
+	hi := (lo + count*w.n*elem + 15) &^ 15
+	return window{buf: b, off: off, size: hi - off, elem: elem}, (lo - off) / elem
 }
 
 // sortDispatch is one dispatch of a sort.

@@ -20,6 +20,16 @@ type limits struct {
 
 	groupSize int  // invocations per workgroup
 	subgroups bool // subgroups are used
+
+	narrow ir.DTypeSet // dtypes whose elements take their own size in memory
+}
+
+// elem is the bytes of an element in device memory.
+func (l *limits) elem(dt ir.DType) int64 {
+	if l.narrow.Has(dt) {
+		return int64(dt.Size())
+	}
+	return wordSize
 }
 
 // maxThreads bounds the points of one dispatch: shaders count in 32 bits.
@@ -30,6 +40,7 @@ type window struct {
 	buf       runtime.Buffer
 	off, size int64
 	write     bool
+	elem      int64 // bytes of an element
 }
 
 // piece is one dispatch: a part of a launch, with the windows of its operands. Offsets of the
@@ -39,7 +50,7 @@ type piece struct {
 	windows []window
 	binding []int  // window of each operand, the first of several; -1 for index operands
 	parts   []int  // windows of each operand, 1 except for large lookup tables
-	part    int64  // elements in each of several windows except the last
+	part    int64  // bytes of each of several windows except the last
 	skip    []bool // outputs that only other pieces store
 
 	software  bool // see limits
@@ -106,20 +117,22 @@ func (s *splitter) whole(k *codegen.Kernel, l *runtime.Launch, skip []bool) erro
 // true.
 func (s *splitter) emptyRows(k *codegen.Kernel, l *runtime.Launch) error {
 	empty := l.Kept < l.Rank && reducedSize(l) == 0
-	var buf runtime.Buffer
+	bufs := map[int64]runtime.Buffer{} // by the size of elements, which a window has one of
 	for i, o := range k.Operands {
 		b := l.Args[i].Buf
-		none := b != nil && b.Bytes() < elemSize && guarded(k, &l.Args[i], i)
+		none := b != nil && b.Bytes() < s.elem(o.DT) && guarded(k, &l.Args[i], i)
 		if o.Kind == codegen.Index || !none && (!empty || o.Row) {
 			continue
 		}
-		if buf == nil {
-			var err error
-			if buf, err = s.scratch(16); err != nil {
+		elem := s.elem(o.DT)
+		if bufs[elem] == nil {
+			buf, err := s.scratch(16)
+			if err != nil {
 				return err
 			}
+			bufs[elem] = buf
 		}
-		l.Args[i] = runtime.Access{Buf: buf}
+		l.Args[i] = runtime.Access{Buf: bufs[elem]}
 	}
 	return nil
 }
@@ -239,30 +252,31 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		return nil, nil, nil
 	}
 	p = &piece{launch: *l, software: s.software, groupSize: s.groupSize, subgroups: s.subgroups, binding: make([]int, len(l.Args)), parts: make([]int, len(l.Args)),
-		part: s.binding / s.align * s.align / elemSize}
+		part: s.binding / s.align * s.align}
 	p.launch.Args = slices.Clone(l.Args)
-	type extent struct{ lo, hi int64 } // in bytes, hi past the end
+	type extent struct{ lo, hi, elem int64 } // in bytes, hi past the end
 	ext := make([]extent, len(l.Args))
 	for i := range l.Args {
 		if k.Operands[i].Kind == codegen.Index {
 			p.binding[i] = -1
 			continue
 		}
+		elem := s.elem(k.Operands[i].DT)
 		lo, hi := reach(&l.Args[i], l.Dims[:l.Rank])
 		if b := l.Args[i].Buf; b != nil && guarded(k, &l.Args[i], i) {
 			// Only elements in the buffer are read.
-			last := b.Bytes()/elemSize - 1
+			last := b.Bytes()/elem - 1
 			lo, hi = max(0, min(lo, last)), min(last, max(hi, 0))
 		}
-		e := extent{lo * elemSize / s.align * s.align, (hi*elemSize + elemSize + 15) &^ 15}
-		if b := l.Args[i].Buf; b == nil || lo < 0 || (hi+1)*elemSize > b.Bytes() {
+		e := extent{lo * elem / s.align * s.align, (hi*elem + elem + 15) &^ 15, elem}
+		if b := l.Args[i].Buf; b == nil || lo < 0 || (hi+1)*elem > b.Bytes() {
 			return nil, nil, s.errorf("operand %d reaches from element %d to %d, past its buffer", i, lo, hi)
 		}
 		p.parts[i] = 1
 		if e.hi-e.lo > s.binding {
 			// Cutting does not narrow the range of an index.
 			if l.Args[i].IndexSize > 1 && !scattersInto(k, i) {
-				p.parts[i] = int((e.hi - e.lo + p.part*elemSize - 1) / (p.part * elemSize))
+				p.parts[i] = int((e.hi - e.lo + p.part - 1) / p.part)
 			} else {
 				wide = append(wide, i)
 			}
@@ -287,8 +301,8 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 				return nil, nil, s.errorf("operand %d is indexed in a buffer of %d bytes that the launch writes too, and that is larger than a binding", i, buf.Bytes())
 			}
 			p.binding[i] = len(p.windows)
-			for lo := ext[i].lo; lo < ext[i].hi; lo += p.part * elemSize {
-				p.windows = append(p.windows, window{buf, lo, min(p.part*elemSize, ext[i].hi-lo), false})
+			for lo := ext[i].lo; lo < ext[i].hi; lo += p.part {
+				p.windows = append(p.windows, window{buf, lo, min(p.part, ext[i].hi-lo), false, ext[i].elem})
 			}
 			continue
 		}
@@ -298,18 +312,25 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 			if x.buf != buf || severalOf(p, j) {
 				continue
 			}
+			touch := ext[i].lo < x.off+x.size && x.off < ext[i].hi
+			if x.elem != ext[i].elem { // each binding has elements of one size
+				if write && touch {
+					return nil, nil, s.errorf("operand %d has elements of %d bytes in a buffer that is written, where another has elements of %d", i, ext[i].elem, x.elem)
+				}
+				continue
+			}
 			lo, hi := min(x.off, ext[i].lo), max(x.off+x.size, ext[i].hi)
 			if hi-lo <= s.binding {
 				x.off, x.size = lo, hi-lo
 				w = j
 				break
 			}
-			if write && ext[i].lo < x.off+x.size && x.off < ext[i].hi {
+			if write && touch {
 				return nil, overlapping(k, l, buf), nil
 			}
 		}
 		if w < 0 {
-			p.windows = append(p.windows, window{buf, ext[i].lo, ext[i].hi - ext[i].lo, write})
+			p.windows = append(p.windows, window{buf, ext[i].lo, ext[i].hi - ext[i].lo, write, ext[i].elem})
 			w = len(p.windows) - 1
 		}
 		p.binding[i] = w
@@ -323,7 +344,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 	}
 	for i := range p.launch.Args {
 		if w := p.binding[i]; w >= 0 {
-			base := p.windows[w].off / elemSize
+			base := p.windows[w].off / p.windows[w].elem
 			if n := len(p.launch.Args[i].Stages); n > 0 {
 				p.launch.Args[i].Stages = slices.Clone(p.launch.Args[i].Stages)
 				p.launch.Args[i].Stages[n-1].Offset -= base

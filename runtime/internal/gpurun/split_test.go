@@ -35,7 +35,7 @@ func TestSplitCovers(t *testing.T) {
 			l.Args[0].Stride[d] = step
 			step *= dims[d]
 		}
-		in, out := plain(n*elemSize), plain((n+5)*elemSize)
+		in, out := plain(n*wordSize), plain((n+5)*wordSize)
 		l.Args[0].Buf, l.Args[1].Buf, l.Args[1].Offset = &in, &out, 5
 		written := make([]int, n+5)
 		s := splitter{limits: lim, emit: func(_ *codegen.Kernel, p *piece) error {
@@ -50,10 +50,10 @@ func TestSplitCovers(t *testing.T) {
 			w := p.windows[p.binding[1]]
 			each(p.launch.Dims[:p.launch.Rank], func(point []int64) {
 				at := codegen.Position(&p.launch.Args[1], point)
-				if at < 0 || at*elemSize >= w.size {
+				if at < 0 || at*wordSize >= w.size {
 					t.Errorf("dims %v: element %d of a window of %d bytes", dims, at, w.size)
 				}
-				written[w.off/elemSize+at]++
+				written[w.off/wordSize+at]++
 			})
 			return nil
 		}}

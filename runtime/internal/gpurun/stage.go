@@ -18,7 +18,7 @@ func (s *splitter) staged(k *codegen.Kernel, l *runtime.Launch, skip []bool) err
 	c.Args = slices.Clone(l.Args)
 	skip = slices.Clone(skip)
 	for _, t := range sched.Temps {
-		a, err := s.temp(l, t.Row)
+		a, err := s.temp(l, t.DT, t.Row)
 		if err != nil {
 			return err
 		}
@@ -32,8 +32,8 @@ func (s *splitter) staged(k *codegen.Kernel, l *runtime.Launch, skip []bool) err
 	return nil
 }
 
-// temp is scratch memory with one element per row, or per point.
-func (s *splitter) temp(l *runtime.Launch, row bool) (runtime.Access, error) {
+// temp is scratch memory with one element of dt per row, or per point.
+func (s *splitter) temp(l *runtime.Launch, dt ir.DType, row bool) (runtime.Access, error) {
 	dims := l.Rank
 	if row {
 		dims = l.Kept
@@ -44,7 +44,7 @@ func (s *splitter) temp(l *runtime.Launch, row bool) (runtime.Access, error) {
 		a.Stride[d] = n
 		n *= l.Dims[d]
 	}
-	buf, err := s.scratch(max(n, 1) * elemSize)
+	buf, err := s.scratch(max(n, 1) * s.elem(dt))
 	a.Buf = buf
 	return a, err
 }

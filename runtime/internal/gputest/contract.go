@@ -1,6 +1,7 @@
 package gputest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 // contract is the suites for the promises of a gpurun.Device.
 var contract = []suite{
 	{"RoundTrip", testRoundTrip},
+	{"OddBytes", testOddBytes},
 	{"BadSource", testBadSource},
 	{"BadSubmit", testBadSubmit},
 	{"OverLimit", testOverLimit},
@@ -111,6 +113,34 @@ func testRoundTrip(t *testing.T) {
 		})
 		if err != nil || seen.Load() != n {
 			t.Fatalf("read %d of %d: %v", seen.Load(), n, err)
+		}
+	}
+}
+
+// testOddBytes: where shaders can access narrow elements, transfers take any offset and length, and
+// leave the bytes around alone.
+func testOddBytes(t *testing.T) {
+	d := openGPU(t)
+	if info := d.Info(); !info.Store16 && !info.Store8 {
+		t.Skip("all elements are words")
+	}
+	const size = 10 << 20 // several parts
+	b, err := d.NewBuffer(size, gpurun.Storage)
+	must(t, err)
+	defer b.Release()
+	want := make([]byte, size)
+	for i, r := range [][2]int64{{0, size}, {1, 1}, {3, 2}, {7, 9 << 20}, {5, 3}, {size - 1, 1}, {8<<20 - 1, 2}, {0, 1}} {
+		off, n := r[0], r[1]
+		for j := range n {
+			want[off+j] = byte(j*7 + int64(i))
+		}
+		must(t, d.Write(b, off, n, func(dst []byte, at int64) { copy(dst, want[off+at:]) }))
+	}
+	for _, r := range [][2]int64{{0, size}, {1, 1}, {2, 5}, {3, size - 3}, {size - 3, 3}} {
+		got := make([]byte, r[1])
+		must(t, d.Read(b, r[0], r[1], func(src []byte, at int64) { copy(got[at:], src) }))
+		if !bytes.Equal(got, want[r[0]:][:r[1]]) {
+			t.Errorf("%d bytes at %d are not those that were written", r[1], r[0])
 		}
 	}
 }

@@ -115,7 +115,7 @@ func testTransfers(t *testing.T) {
 				src[i] &= 1
 			}
 		}
-		buf, err := d.Alloc((n + 3) * shader.ElemSize)
+		buf, err := d.Alloc((n + 3) * int64(d.Caps().ElemSize[dt]))
 		must(t, err)
 		must(t, d.Write(buf, dt, 3, src))
 		got := make([]byte, len(src))

@@ -104,7 +104,7 @@ func open(t testing.TB, c runtime.Config, say func(*gpurun.Info)) *device {
 		say(&info)
 		g = saying{g, info}
 	}
-	c.Subgroups = max(c.Subgroups, under.Subgroups)
+	c.Subgroups, c.Narrow = max(c.Subgroups, under.Subgroups), max(c.Narrow, under.Narrow)
 	d := gpurun.New(under.Name, g, under.Dialect, c)
 	t.Cleanup(func() {
 		// Every shader that ran can be stored: it reads back, and prints as the same text.
@@ -223,7 +223,7 @@ func (x *trial) launch(t testing.TB, d *device) *runtime.Launch {
 		a := x.args[i].Access
 		if o.Kind != codegen.Index && x.shared[i] == i {
 			n := int64(len(x.args[i].Data) / o.DT.Size())
-			buf, err := d.Alloc(n * shader.ElemSize)
+			buf, err := d.Alloc(n * int64(d.Caps().ElemSize[o.DT]))
 			must(t, err)
 			t.Cleanup(func() { d.Free(buf) })
 			must(t, d.Write(buf, o.DT, 0, x.args[i].Data))

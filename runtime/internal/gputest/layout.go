@@ -28,6 +28,8 @@ func (b body) int32Of(v ir.Ref) ir.Ref {
 		return v
 	case ir.Float32, ir.Uint32:
 		return b.emit(ir.Bitcast, ir.Int32, 0, v)
+	case ir.Float16, ir.BFloat16:
+		return b.emit(ir.Convert, ir.Int32, 0, b.emit(ir.Bitcast, ir.Uint16, 0, v))
 	default:
 		return b.emit(ir.Convert, ir.Int32, 0, v)
 	}
@@ -36,7 +38,15 @@ func (b body) int32Of(v ir.Ref) ir.Ref {
 // from converts an int32 to a value of dt.
 func (b body) from(dt ir.DType, v ir.Ref) ir.Ref {
 	c := func(bits uint64) ir.Ref { return b.emit(ir.Const, ir.Int32, bits) }
+	low := func(bits int) ir.Ref { return b.emit(ir.And, ir.Int32, 0, v, c(1<<bits-1)) }
 	switch dt {
+	case ir.Uint16:
+		return b.emit(ir.Convert, dt, 0, low(16))
+	case ir.Float16, ir.BFloat16:
+		return b.emit(ir.Bitcast, dt, 0, b.emit(ir.Convert, ir.Uint16, 0, low(16)))
+	case ir.Int8, ir.Int16:
+		half := c(1 << (dt.Bits() - 1))
+		return b.emit(ir.Convert, dt, 0, b.emit(ir.Sub, ir.Int32, 0, low(dt.Bits()), half))
 	case ir.Bool:
 		return b.emit(ir.Lt, ir.Bool, 0, b.emit(ir.And, ir.Int32, 0, v, c(255)), c(128))
 	case ir.Uint8:
@@ -47,7 +57,7 @@ func (b body) from(dt ir.DType, v ir.Ref) ir.Ref {
 	return v
 }
 
-var layoutTypes = []ir.DType{ir.Int32, ir.Float32, ir.Uint8, ir.Bool}
+var layoutTypes = []ir.DType{ir.Int32, ir.Float32, ir.Uint8, ir.Bool, ir.Int8, ir.Int16, ir.Uint16, ir.Float16, ir.BFloat16}
 
 // randomAccess lays an operand out over dims: permuted, strided, flipped, broadcast, offset, or
 // through stages. It returns the number of elements that the access needs.
@@ -171,7 +181,7 @@ func randomTrialOver(rng *rand.Rand, dims []int64) *trial {
 	return x
 }
 
-// inPlace lets an output overwrite an input of the same element size, if each point has its own
+// inPlace lets an output overwrite an input of the same size of elements, of any dtype, if each point has its own
 // element.
 func inPlace(rng *rand.Rand, x *trial) {
 	for out, o := range x.k.Operands {
@@ -180,7 +190,7 @@ func inPlace(rng *rand.Rand, x *trial) {
 		}
 		for in := range out {
 			a := &x.args[in]
-			if x.k.Operands[in].Kind != codegen.Input || x.k.Operands[in].DT != o.DT || len(a.Stages) > 0 {
+			if x.k.Operands[in].Kind != codegen.Input || x.k.Operands[in].DT.Size() != o.DT.Size() || len(a.Stages) > 0 {
 				continue
 			}
 			own := true

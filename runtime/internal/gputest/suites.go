@@ -18,6 +18,7 @@ type Target struct {
 	Options string // options of the engine's devices, as in millrace.Open
 
 	Subgroups runtime.SubgroupMode // of all devices
+	Narrow    runtime.NarrowMode   // of all devices
 
 	// Shaders for the tests of the Device itself; they belong to no kernel.
 	Double string            // binding 0: words; doubles p[0].x of them and adds p[0].y
@@ -51,6 +52,9 @@ var suites = []suite{
 	{"BeyondOneBinding", testBeyondOneBinding},
 	{"SizesCompileOnce", testSizesCompileOnce},
 	{"Transfers", testTransfers},
+	{"Narrow", testNarrow},
+	{"NarrowNeighbours", testNarrowNeighbours},
+	{"NarrowSorts", testNarrowSorts},
 	{"Concurrent", testConcurrent},
 	{"Ops", testOps},
 	{"Division", testDivision},
@@ -125,6 +129,8 @@ var suites = []suite{
 	{"EngineProgramsForced", testEngineProgramsForced},
 	{"EnginePadsBehindReshape", testEnginePadsBehindReshape},
 	{"EngineFloatPrograms", testEngineFloatPrograms},
+	{"EngineNarrow", testEngineNarrow},
+	{"EngineNarrowPrograms", testEngineNarrowPrograms},
 }
 
 // Run runs all suites, each as a subtest.
@@ -152,4 +158,5 @@ func Bench(b *testing.B, x Target) {
 	b.Run("Layouts", benchLayouts)
 	b.Run("Rows", benchRows)
 	b.Run("Run", benchRun)
+	b.Run("Narrow", benchNarrow)
 }

@@ -22,8 +22,10 @@ func TestDescribe(t *testing.T) {
 		extensions []string
 		timeline   uint32
 		queues     uint32
+
+		halves, bytes uint32 // features
 	}
-	good := driver{vk.ApiVersion12, []string{"VK_KHR_other", pushDescriptor}, 1, vk.QueueComputeBit}
+	good := driver{vk.ApiVersion12, []string{"VK_KHR_other", pushDescriptor}, 1, vk.QueueComputeBit, 0, 0}
 	var d driver // of the functions below
 	copyText := func(dst []byte, s string) { copy(dst, s+"\x00") }
 	in := &vk.Instance{
@@ -44,7 +46,9 @@ func TestDescribe(t *testing.T) {
 			return 0
 		}),
 		GetPhysicalDeviceFeatures2: vk.Callback(func(_ uintptr, at unsafe.Pointer) uintptr {
-			(*vk.PhysicalDeviceVulkan12Features)((*vk.PhysicalDeviceFeatures2)(at).PNext).TimelineSemaphore = d.timeline
+			f12 := (*vk.PhysicalDeviceVulkan12Features)((*vk.PhysicalDeviceFeatures2)(at).PNext)
+			f12.TimelineSemaphore, f12.StorageBuffer8BitAccess = d.timeline, d.bytes
+			(*vk.PhysicalDeviceVulkan11Features)(f12.PNext).StorageBuffer16BitAccess = d.halves
 			return 0
 		}),
 		GetPhysicalDeviceMemoryProperties: vk.Callback(func(_ uintptr, _ unsafe.Pointer) uintptr { return 0 }),
@@ -76,6 +80,8 @@ func TestDescribe(t *testing.T) {
 		{func(d *driver) { d.timeline = 0 }, "has no timeline semaphores"},
 		{func(d *driver) { d.queues = 1 }, "has no compute queue"},
 		{func(*driver) {}, ""},
+		{func(d *driver) { d.halves = 1 }, ""},
+		{func(d *driver) { d.bytes = 1 }, ""},
 	} {
 		d = good
 		c.change(&d)
@@ -83,7 +89,8 @@ func TestDescribe(t *testing.T) {
 		if got := a.describe(in); got != c.want || a.info.Name != "a card" {
 			t.Errorf("%q of %q, want %q", got, a.info.Name, c.want)
 		}
-		if c.want == "" && (a.info.Kind != "IntegratedGPU" || a.info.Points != shortPoints) {
+		if c.want == "" && (a.info.Kind != "IntegratedGPU" || a.info.Points != shortPoints ||
+			a.info.Store16 != (d.halves == 1) || a.info.Store8 != (d.bytes == 1)) {
 			t.Errorf("%+v", a.info)
 		}
 	}

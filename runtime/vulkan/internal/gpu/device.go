@@ -77,7 +77,11 @@ func Open(match string) (*Device, error) {
 func start(in *vk.Instance, a *adapter, set settings) (*Device, error) {
 	priority := float32(1)
 	queue := vk.DeviceQueueCreateInfo{SType: vk.StructureTypeDeviceQueueCreateInfo, QueueFamilyIndex: a.family, QueueCount: 1, PQueuePriorities: unsafe.Pointer(&priority)}
-	f12 := vk.PhysicalDeviceVulkan12Features{SType: vk.StructureTypePhysicalDeviceVulkan12Features, TimelineSemaphore: 1}
+	f11 := vk.PhysicalDeviceVulkan11Features{SType: vk.StructureTypePhysicalDeviceVulkan11Features, StorageBuffer16BitAccess: wanted(a.info.Store16)}
+	f12 := vk.PhysicalDeviceVulkan12Features{
+		SType: vk.StructureTypePhysicalDeviceVulkan12Features, PNext: unsafe.Pointer(&f11),
+		TimelineSemaphore: 1, StorageBuffer8BitAccess: wanted(a.info.Store8),
+	}
 	f := vk.PhysicalDeviceFeatures2{SType: vk.StructureTypePhysicalDeviceFeatures2, PNext: unsafe.Pointer(&f12)}
 	if !set.unguarded {
 		f.Features.RobustBufferAccess = a.features.RobustBufferAccess
@@ -113,6 +117,14 @@ func start(in *vk.Instance, a *adapter, set settings) (*Device, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNoAdapter, a.info.Name, err)
 	}
 	return d, nil
+}
+
+// wanted is a VkBool32.
+func wanted(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // Info describes the device's adapter.

@@ -5,6 +5,7 @@ package gpu
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -39,7 +40,7 @@ func (d *Device) NewPipeline(source string, bindings []gpurun.Binding) (gpurun.P
 	defer d.end()
 	mod, err := spirv.Compile(source, d.adapter.floats, d.adapter.push)
 	if err == nil {
-		err = fits(mod, bindings, &d.adapter.info.Limits)
+		err = fits(mod, bindings, &d.adapter.info)
 	}
 	if err != nil {
 		return nil, &gpurun.SourceError{Log: err.Error()}
@@ -62,9 +63,14 @@ func (d *Device) NewPipeline(source string, bindings []gpurun.Binding) (gpurun.P
 	return nil, &gpurun.SourceError{Log: err.Error()}
 }
 
-// fits checks a module against limits and bindings. A driver would not: it may crash.
-func fits(m *spirv.Module, bindings []gpurun.Binding, l *gpurun.Limits) error {
+// fits checks a module against an adapter and bindings. A driver would not: it may crash.
+func fits(m *spirv.Module, bindings []gpurun.Binding, info *gpurun.Info) error {
+	l := &info.Limits
 	switch {
+	case m.Store16 && !info.Store16:
+		return errors.New("elements of 16 bits, which the adapter's shaders cannot access")
+	case m.Store8 && !info.Store8:
+		return errors.New("elements of 8 bits, which the adapter's shaders cannot access")
 	case m.Group > l.GroupSize:
 		return fmt.Errorf("a workgroup of %d invocations, the limit is %d", m.Group, l.GroupSize)
 	case int64(m.Shared) > l.WorkgroupStorage:

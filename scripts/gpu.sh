@@ -38,6 +38,7 @@ build() {
 	else
 		say "cgo does not build here: built without WebGPU and OpenGL"
 	fi
+	git describe --always --dirty >"$to/commit" 2>/dev/null || echo unknown >"$to/commit"
 	mkdir -p "$DIR"
 	tar -czf "$DIR/programs.tar.gz" -C "$to" .
 	ls -l "$to" "$DIR/programs.tar.gz" >&2
@@ -158,7 +159,7 @@ run() {
 	card=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 | sed 's/, /, driver /')
 	card=${card:-$("$bin/fusebench" devices 2>/dev/null | sed -n 's/^vulkan *present *//p')}
 	card=${card:-no card}
-	note "$(date -u +%F), $card, $(uname -sm), $(nproc) cores; at most $total s"
+	note "$(date -u +%F), $card, $(uname -sm), $(nproc) cores; commit $(cat "$bin/commit"); at most $total s"
 
 	part 'nvidia-smi' 20 nvidia-smi.txt nvidia-smi
 	part 'vulkaninfo' 20 vulkaninfo.txt vulkaninfo --summary

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# make subgroups: OpenGL's suites on a driver with subgroups, and once more without them.
-# Stable distributions have none yet: a Debian sid is made in a folder (ROOT), of which
-# Mesa's zink runs OpenGL on lavapipe. As root, with debootstrap and some 700 MB. What
-# is given as arguments goes to the test binary: -test.run TestSuites/Row, for example.
+# make subgroups: OpenGL's and Vulkan's suites on newer drivers than stable distributions have: with subgroups in
+# OpenGL, and with matrix units, bfloat16 and memory models in Vulkan. A Debian sid is made in a folder (ROOT), of which
+# Mesa's zink runs OpenGL on lavapipe, and lavapipe runs Vulkan under the validation layers. As root, with debootstrap
+# and some 800 MB. What is given as arguments goes to the test binaries: -test.run TestSuites/Row, for example.
+#
+#   APIS='opengl vulkan'   which suites run
+#   BITS='128 256 512'     lanes of the driver's vectors; OpenGL's subgroups are of 4, 8 and 16
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
@@ -12,7 +15,7 @@ MIRROR=${MIRROR:-http://deb.debian.org/debian}
 [ "$(id -u)" = 0 ] || { say 'subgroups: chroot is for root'; exit 1; }
 command -v debootstrap >/dev/null || { say 'subgroups: no debootstrap (Debian: apt-get install debootstrap)'; exit 1; }
 if [ ! -e "$ROOT/ready" ]; then
-	debootstrap --variant=minbase --include=libegl1,libgl1,libgl1-mesa-dri,mesa-vulkan-drivers sid "$ROOT" "$MIRROR"
+	debootstrap --variant=minbase --include=libegl1,libgl1,libgl1-mesa-dri,mesa-vulkan-drivers,libvulkan1 sid "$ROOT" "$MIRROR"
 	touch "$ROOT/ready"
 fi
 
@@ -26,11 +29,45 @@ for m in proc sys dev; do
 	mounted+=("$m")
 done
 
-CGO_ENABLED=1 go test -c -o "$ROOT/opt/opengl.test" ./runtime/opengl
-# Lanes of 128, 256 and 512 bits are subgroups of 4, 8 and 16.
-for bits in ${BITS:-256}; do
-	say "subgroups: lanes of $bits bits"
-	chroot "$ROOT" env -C /opt HOME=/opt TMPDIR=/tmp MILLRACE_REQUIRE=opengl,subgroups LIBGL_ALWAYS_SOFTWARE=1 GALLIUM_DRIVER=zink \
-		VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json LP_NATIVE_VECTOR_WIDTH="$bits" \
-		/opt/opengl.test -test.timeout 60m "$@"
+# A folder of an earlier version of this script lacks the layers.
+if [ ! -e "$ROOT/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json" ]; then
+	chroot "$ROOT" env DEBIAN_FRONTEND=noninteractive sh -c 'apt-get update -qq && apt-get install -qq -y --no-install-recommends vulkan-validationlayers libvulkan1'
+fi
+
+# inside NAME=VALUE... COMMAND... runs a command in the chroot.
+inside() {
+	chroot "$ROOT" env -C /opt HOME=/opt TMPDIR=/tmp VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json LP_NATIVE_VECTOR_WIDTH="$bits" "$@"
+}
+
+failed=0
+for api in ${APIS:-opengl vulkan}; do
+	case $api in
+	opengl)
+		CGO_ENABLED=1 go test -c -o "$ROOT/opt/opengl.test" ./runtime/opengl
+		;;
+	vulkan)
+		CGO_ENABLED=0 go test -c -o "$ROOT/opt/gpu.test" ./runtime/vulkan/internal/gpu
+		CGO_ENABLED=0 go test -c -o "$ROOT/opt/vulkan.test" ./runtime/vulkan
+		CGO_ENABLED=0 go build -o "$ROOT/opt/fusebench" ./cmd/fusebench
+		;;
+	*)
+		say "subgroups: there are no suites of $api"
+		exit 1
+		;;
+	esac
+	for bits in ${BITS:-256}; do
+		say "subgroups: $api, lanes of $bits bits"
+		case $api in
+		opengl)
+			inside MILLRACE_REQUIRE=opengl,subgroups LIBGL_ALWAYS_SOFTWARE=1 GALLIUM_DRIVER=zink /opt/opengl.test -test.timeout 60m "$@" || failed=1
+			;;
+		vulkan)
+			inside /opt/fusebench devices -v
+			# The layers are required, as in CI.
+			inside CI=true MILLRACE_REQUIRE=vulkan /opt/gpu.test -test.timeout 20m "$@" || failed=1
+			inside CI=true MILLRACE_REQUIRE=vulkan,subgroups /opt/vulkan.test -test.timeout 60m "$@" || failed=1
+			;;
+		esac
+	done
 done
+exit $failed

@@ -183,24 +183,36 @@ func benchRun(b *testing.B) {
 				must(b, d.Wait(false))
 			})
 		}
-		b.Run(strconv.Itoa(n)+" launches, prepared, other buffers", func(b *testing.B) {
-			b.ReportAllocs()
-			bufs := make([]runtime.Buffer, 12) // more than are remembered
-			for i := range bufs {
-				var err error
-				bufs[i], err = d.Alloc(l.Args[1].Buf.Bytes())
-				must(b, err)
-				defer d.Free(bufs[i])
-			}
-			places := make([]runtime.Place, n)
+		bufs := make([]runtime.Buffer, 12) // more than are remembered
+		for i := range bufs {
+			var err error
+			bufs[i], err = d.Alloc(l.Args[1].Buf.Bytes())
+			must(b, err)
+			defer d.Free(bufs[i])
+		}
+		for _, moves := range []int{1, n} { // launches that write another buffer each time
+			places := make([]runtime.Place, moves)
 			for i := range places {
-				places[i] = runtime.Place{Launch: int32(i), Arg: 1}
+				places[i] = runtime.Place{Launch: int32(n/2-moves/2) + int32(i), Arg: 1}
 			}
-			for i := 0; b.Loop(); i++ {
-				p.Set(places, bufs[i%len(bufs)])
-				must(b, p.Run())
+			list := slices.Clone(list)
+			for _, at := range places {
+				list[at.Launch].Args = slices.Clone(list[at.Launch].Args)
+				list[at.Launch].Args[1].Buf = bufs[0]
 			}
-			must(b, d.Wait(false))
-		})
+			p := d.Prepare(list, nil)
+			if p == nil {
+				b.Fatal("not prepared")
+			}
+			defer p.Close()
+			b.Run(fmt.Sprintf("%d launches, prepared, other buffers in %d", n, moves), func(b *testing.B) {
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					p.Set(places, bufs[i%len(bufs)])
+					must(b, p.Run())
+				}
+				must(b, d.Wait(false))
+			})
+		}
 	}
 }

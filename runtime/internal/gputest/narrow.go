@@ -152,7 +152,7 @@ func testEngineNarrow(t *testing.T) {
 	x := millrace.FromSliceOn(d, data)
 	up := x.Neg() // brings x to the device
 	must(t, up.Eval())
-	defer goruntime.KeepAlive(up) // what is freed later counts as well
+	defer goruntime.KeepAlive([]*millrace.Tensor{x, up}) // memory that is freed meanwhile counts as well
 	for _, c := range []struct {
 		as millrace.DType
 		dt ir.DType

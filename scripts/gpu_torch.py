@@ -83,42 +83,49 @@ class Inputs:
         return self.made[key]
 
 
+def rows(make, part, shape):
+    """Yields the workloads on one tensor of a shape; part is the end of their suites' names."""
+    x = make.normal(*shape, deviation=2)
+    middle, last = (len(shape) - 1) // 2, len(shape) - 1
+    for variant, f in {"reference": F.gelu, "erf": lambda x: gelu_with(torch.erf, x), "custom": lambda x: gelu_with(custom_erf, x)}.items():
+        yield "gelu" + part, variant, shape, f, [x]
+    for variant, axis in {"last": last, "middle": middle}.items():
+        yield "softmax" + part, variant, shape, lambda x, axis=axis: torch.softmax(x, axis), [x]
+        # Along a middle axis the parameters are of a shape that broadcasts.
+        of = [shape[axis]] + [1] * (last - axis)
+        yield "layernorm" + part, variant, shape, norm(axis), [x, make.normal(*of, name="w"), make.normal(*of, name="b")]
+    yield "softmax" + part, "logexp", shape, lambda x: torch.log_softmax(x, last).exp(), [x]
+    for name in ("sum",) if part else ("sum", "max", "mean"):
+        f = getattr(torch, "amax" if name == "max" else name)
+        yield "reduce" + part, name, shape, lambda x, f=f: f(x, dim=(0, 1, 2)), [x]
+        for axis in range(len(shape)):
+            yield "reduce" + part, f"{name}-{axis}", shape, lambda x, f=f, axis=axis: f(x, dim=axis), [x]
+
+
 def workloads(make, small):
-    """Yields suite, variant, shape, program and operands."""
-    shapes = {"": (4, 64, 256) if small else (32, 512, 2048), "-large": (8, 64, 256) if small else (128, 512, 2048)}
-    for part, shape in shapes.items():
-        x = make.normal(*shape, deviation=2)
-        middle, last = (len(shape) - 1) // 2, len(shape) - 1
-        for variant, f in {"reference": F.gelu, "erf": lambda x: gelu_with(torch.erf, x), "custom": lambda x: gelu_with(custom_erf, x)}.items():
-            yield "gelu" + part, variant, shape, f, [x]
-        for variant, axis in {"last": last, "middle": middle}.items():
-            yield "softmax" + part, variant, shape, lambda x, axis=axis: torch.softmax(x, axis), [x]
-            # Along a middle axis the parameters are of a shape that broadcasts.
-            of = [shape[axis]] + [1] * (last - axis)
-            yield "layernorm" + part, variant, shape, norm(axis), [x, make.normal(*of, name="w"), make.normal(*of, name="b")]
-        yield "softmax" + part, "logexp", shape, lambda x: torch.log_softmax(x, last).exp(), [x]
-        names = ("sum",) if part else ("sum", "max", "mean")
-        for name in names:
-            f = getattr(torch, "amax" if name == "max" else name)
-            yield "reduce" + part, name, shape, lambda x, f=f: f(x, dim=(0, 1, 2)), [x]
-            for axis in range(len(shape)):
-                yield "reduce" + part, f"{name}-{axis}", shape, lambda x, f=f, axis=axis: f(x, dim=axis), [x]
-        del x
-        make.made.clear()
+    """Yields suite, variant, shape, program and operands of all workloads."""
+    yield from products(make, small)
+    yield from rows(make, "", (4, 64, 256) if small else (32, 512, 2048))
+    make.made.clear()
+    yield from rows(make, "-large", (8, 64, 256) if small else (128, 512, 2048))
+
+
+def products(make, small):
+    """Yields the workloads that multiply matrices."""
     for n in (64, 128) if small else (256, 1024, 2048, 4096):
         a, b = make.normal(n, n), make.normal(n, n, deviation=n**-0.5)
         yield "matmul", str(n), (n, n, n), torch.mm, [a, b]
         if n in (64, 1024, 4096):
             yield "matmul", f"{n}+gelu", (n, n, n), lambda a, b, c: F.gelu(a @ b + c), [a, b, make.normal(n)]
-    rows, width, hidden = (32, 64, 128) if small else (512, 1024, 4096)
+    count, width, hidden = (32, 64, 128) if small else (512, 1024, 4096)
 
     def layers(*sizes):
         return [t for i, o in zip(sizes, sizes[1:]) for t in (make.normal(i, o, deviation=i**-0.5), make.normal(o, deviation=0.5))]
 
-    x, two = make.normal(rows, width), layers(width, hidden, width)
-    yield "mlp", "mlp", (rows, width, hidden), perceptron, [x, *two]
-    yield "mlp", "matmuls", (rows, width, hidden), lambda x, v, w: x @ v @ w, [x, two[0], two[2]]
-    yield "mlp", "4-layer", (rows, width, hidden), perceptron, [x, *layers(*[width] * 5)]
+    x, two = make.normal(count, width), layers(width, hidden, width)
+    yield "mlp", "mlp", (count, width, hidden), perceptron, [x, *two]
+    yield "mlp", "matmuls", (count, width, hidden), lambda x, v, w: x @ v @ w, [x, two[0], two[2]]
+    yield "mlp", "4-layer", (count, width, hidden), perceptron, [x, *layers(*[width] * 5)]
     shape = (1, 2, 128, 32) if small else (4, 8, 1024, 64)
     q, k, v = (make.normal(*shape, name=n) for n in "qkv")
     mask = torch.full((shape[2], shape[2]), -math.inf, device=make.device).triu(1)

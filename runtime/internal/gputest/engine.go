@@ -9,9 +9,15 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-func openEngine(t *testing.T) *millrace.Device {
+func openEngine(t *testing.T) *millrace.Device { return openWith(t) }
+
+// openSettled opens a device that searches plans before it runs and tunes nothing: what it counts does
+// not depend on how fast the machine searches.
+func openSettled(t *testing.T) *millrace.Device { return openWith(t, "explore=wait", "tune=off") }
+
+func openWith(t *testing.T, options ...string) *millrace.Device {
 	t.Helper()
-	d, err := millrace.Open(under.device())
+	d, err := millrace.Open(under.device(options...))
 	if err != nil {
 		missing(t, err)
 	}

@@ -61,7 +61,7 @@ func testEngineOptim(t *testing.T) {
 // testEngineBoundSteps: training steps at fixed places in memory give the bits of other steps. A device
 // with recordings records them once, and then only submits.
 func testEngineBoundSteps(t *testing.T) {
-	d := openEngine(t)
+	d := openSettled(t)
 	const steps, rows = 30, 6
 	x, y := make([]float32, rows*5), make([]float32, rows*2)
 	set := func(i int) {
@@ -120,7 +120,7 @@ func testEngineBoundSteps(t *testing.T) {
 // with recordings runs most of their launches as recorded, in nearly all steps, whatever becomes of
 // batches and losses.
 func testEngineRecordedSteps(t *testing.T) {
-	gpu := openEngine(t)
+	gpu := openSettled(t)
 	_, records := openGPU(t).(gpurun.Recorder)
 	const steps, warm, rows = 80, 20, 6
 	learn := func(t *testing.T, d *millrace.Device, keep int, how ...optim.StepOption) (all []float32) {

@@ -36,7 +36,7 @@ func TestAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != string(want) {
-		t.Errorf("the API differs from %s; if that is meant, run go test -run TestAPI -update .", golden)
+		t.Errorf("the API differs from %s; if that is meant, run go test . -run TestAPI -update", golden)
 		gotFile := filepath.Join(t.TempDir(), "api.txt")
 		if os.WriteFile(gotFile, got, 0o666) == nil {
 			diff, _ := exec.Command("diff", "-u", golden, gotFile).CombinedOutput()

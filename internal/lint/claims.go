@@ -152,6 +152,9 @@ var valued = map[string]bool{
 	"-fuzz": true, "-fuzztime": true, "-cpu": true, "-parallel": true, "-cpuprofile": true, "-memprofile": true, "-exec": true, "-C": true,
 }
 
+// plainFlags are flags of go test without a value.
+var plainFlags = map[string]bool{"-v": true, "-race": true, "-short": true, "-benchmem": true, "-cover": true, "-failfast": true, "-json": true, "-c": true, "-list": true}
+
 // goCommand is of go test, go run and the like: their packages, what -run and -bench
 // match, and the flags of a program.
 func (f *Facts) goCommand(c ShellCommand) (bad []string) {
@@ -162,6 +165,7 @@ func (f *Facts) goCommand(c ShellCommand) (bad []string) {
 	verb, args := args[0], args[1:]
 	values := map[string]string{}
 	var dirs []string
+	own := "" // a flag of the test: go test leaves the arguments after it to the test
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
@@ -172,9 +176,15 @@ func (f *Facts) goCommand(c ShellCommand) (bad []string) {
 				value = args[i]
 			}
 			values[name] = value
+			if verb == "test" && !has && !valued[name] && !plainFlags[name] {
+				own = name
+			}
 			continue
 		case !strings.HasPrefix(a, "."):
 			continue // a program, a file, an argument
+		}
+		if own != "" {
+			bad = append(bad, fmt.Sprintf("package before %s: go test does not test %s", own, a))
 		}
 		found := f.packages(path.Join(c.Dir, a))
 		if len(found) == 0 {

@@ -54,6 +54,8 @@ func TestMissing(t *testing.T) {
 		{"`go test -run FloorDiv ./ir`", ""},
 		{"`go test -run FloorDim ./ir`", "go test -run FloorDim"},
 		{"`go test ./irr`", "package ./irr"},
+		{"`go test ./ir -run TestSums -update`, `go test -v -race -run=TestSums ./ir`", ""},
+		{"`go test -run TestSums -update ./ir`", "package before -update"},
 		{"```sh\ncd gomlxbackend && go test -run xx -bench Execute .\n```", ""},
 		{"```sh\ncd gomlxbackend && go test -run xx -bench Executive .\n```", "go test -bench Executive"},
 		{"`cd gomlxbackends`", "folder gomlxbackends"},

@@ -53,15 +53,15 @@ func (t *Tensor) steps() *steps {
 	if t == nil || t.v.Marks()&stream.MarkStep == 0 {
 		return nil
 	}
-	return t.extra().steps
+	return t.step().steps
 }
 
-// add makes t, a new marked tensor, a step. A nil list has no steps.
+// add makes t, a new stepped tensor, a step. A nil list has no steps.
 func (s *steps) add(t *Tensor) {
 	if s == nil {
 		return
 	}
-	t.extra().steps = s
+	t.step().steps = s
 	t.v.Mark(stream.MarkStep)
 	s.list = append(s.list, t)
 	if s.wanted {
@@ -71,7 +71,7 @@ func (s *steps) add(t *Tensor) {
 
 // leave makes t, a step, a tensor like others.
 func (t *Tensor) leave() {
-	t.extra().steps = nil
+	t.step().steps = nil
 	t.v.Unmark(stream.MarkStep)
 }
 
@@ -90,7 +90,7 @@ func (s *steps) Use(t *Tensor) *Tensor {
 	if s.used != nil || !t.v.Roomy() || t.v.Marks()&stream.MarkStep != 0 {
 		return s.Step(t, false)
 	}
-	t.extra().steps = s
+	t.step().steps = s
 	t.v.Mark(stream.MarkStep)
 	s.used = t
 	return t

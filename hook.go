@@ -15,12 +15,18 @@ import (
 // node is what a followed tensor carries. Package autodiff has the implementation: its node.go.
 type node = adhook.Node[Tensor]
 
-// marked is the allocation of a tensor with a node, or of a step of a composite. Every handle or
-// value with a mark was allocated as one, so extra finds its fields.
-type marked struct {
+// stepped is the allocation of a tensor that may be a step of a composite. Every handle or value
+// with a mark was allocated as one or as a larger one, so step finds its field.
+type stepped struct {
 	Tensor
-	node  node
 	steps *steps // the list that the tensor is on, if it is a step: see composite.go
+}
+
+// marked also has room for a node. Handles with MarkLeaf and values with MarkRoom were allocated as
+// one, so extra finds its fields.
+type marked struct {
+	stepped
+	node node
 }
 
 // signedMarked also has room for a signature: see adhook.Signing.
@@ -29,11 +35,22 @@ type signedMarked struct {
 	sign uint64
 }
 
+// step returns the rest of a tensor that was made as a stepped.
+func (t *Tensor) step() *stepped { return (*stepped)(unsafe.Pointer(t)) }
+
 // extra returns the rest of a tensor that was made as a marked.
 func (t *Tensor) extra() *marked { return (*marked)(unsafe.Pointer(t)) }
 
 // tensorOf returns the tensor whose first field is v.
 func tensorOf(v *stream.Value) *Tensor { return (*Tensor)(unsafe.Pointer(v)) }
+
+// newStepped returns a new stepped tensor, with room for a signature if one is needed.
+func newStepped() *Tensor {
+	if signing() {
+		return newMarked()
+	}
+	return &new(stepped).Tensor
+}
 
 // newMarked returns a new marked tensor, with room for a signature if one is needed.
 func newMarked() *Tensor {
@@ -117,8 +134,10 @@ func recordMarked(m stream.Marks, op ir.Op, out DType, shape ir.Shape, attr *ir.
 	case followed:
 		r, ok = recordFollowed(op, out, shape, attr, args)
 	default:
-		if r = newMarked(); m&^stream.MarkStep != 0 {
-			r.v.Mark(stream.MarkRoom)
+		if m&^stream.MarkStep != 0 {
+			r = newRoomy()
+		} else {
+			r = newStepped()
 		}
 		if out == ir.Invalid && shape == nil && attr == nil {
 			ok = stream.Apply(&r.v, op, args)
@@ -231,7 +250,7 @@ func (t *Tensor) carry(n node) bool {
 
 // plainly returns another handle of t's present value. Ops on it are not followed. done ends it.
 func plainly(t *Tensor) *Tensor {
-	r := &new(marked).Tensor
+	r := &new(stepped).Tensor
 	stream.Same(&r.v, &t.v)
 	r.v.Mark(stream.MarkPlain)
 	return r

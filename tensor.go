@@ -270,6 +270,11 @@ func still(t *Tensor) *Tensor {
 
 // markedHandle is still for a tensor that may have marks: the new handle carries t's node.
 func markedHandle(t *Tensor) *Tensor {
+	if t.v.Marks()&stream.MarkLeaf == 0 { // a node is found by the value
+		r := &new(stepped).Tensor
+		stream.Same(&r.v, &t.v)
+		return r
+	}
 	r := &new(marked).Tensor
 	r.extra().node = t.node()
 	stream.Same(&r.v, &t.v)
@@ -339,7 +344,7 @@ func (p at) tensor() *Tensor {
 	if p.steps == nil && !signing() {
 		return new(Tensor)
 	}
-	r := newMarked()
+	r := newStepped()
 	p.steps.add(r)
 	return r
 }

@@ -124,7 +124,7 @@ nocgo() {
 	local level=
 	step nocgo-vet env CGO_ENABLED=0 go vet ./...
 	if [ "$(go env GOARCH)" = amd64 ] && grep -qw avx512dq /proc/cpuinfo 2>/dev/null; then level=avx2; fi
-	step nocgo-test env CGO_ENABLED=0 MILLRACE_LEVEL=$level MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu,vulkan}" \
+	step nocgo-test env CGO_ENABLED=0 MILLRACE_LEVEL=$level MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu,vulkan,narrow}" \
 		go test -vet=off -short -timeout 20m ./runtime/vulkan ./runtime/cpu ./runtime/cpu/internal/contract ./codegen/native/... ./internal/testing/apitest ./stream . ./cmd/fusebench
 }
 

@@ -26,6 +26,8 @@ import (
 //	Narrow       whether elements of 8 and 16 bits take their     narrow=on|off
 //	             own size in a GPU's memory, if shaders can
 //	             access them there
+//	Matrices     whether a GPU's shaders multiply 16-bit floats   matrices=on|off
+//	             by matrix units, if the adapter has some
 //	Threads      worker threads of the CPU, at most 1024;         threads=2
 //	             0: GOMAXPROCS
 //	Compile      how kernels are compiled, and when               compile=background|wait|off|native|c
@@ -135,6 +137,16 @@ type NarrowMode = runtime.NarrowMode
 const (
 	NarrowOn  NarrowMode = runtime.NarrowOn  // if the adapter's shaders can access them
 	NarrowOff NarrowMode = runtime.NarrowOff // never
+)
+
+// MatrixMode says whether a GPU's shaders multiply 16-bit floats by matrix units. Products may
+// differ between the modes, within their tolerance.
+type MatrixMode = runtime.MatrixMode
+
+// The matrix modes. Only Vulkan's shaders have matrix units.
+const (
+	MatricesOn  MatrixMode = runtime.MatricesOn  // if the adapter has some
+	MatricesOff MatrixMode = runtime.MatricesOff // never
 )
 
 // FusionMode says how recorded ops become kernels.

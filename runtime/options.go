@@ -38,6 +38,14 @@ const (
 	NarrowOff                   // never: each takes four bytes
 )
 
+// MatrixMode selects whether a GPU's shaders multiply by matrix units.
+type MatrixMode uint8
+
+const (
+	MatricesOn  MatrixMode = iota // if the adapter has some that this engine trusts
+	MatricesOff                   // never
+)
+
 // Cache stores bytes by kind and key: see package plancache. Get returns only data that this user
 // put there. Methods are safe for concurrent use.
 type Cache interface {
@@ -56,6 +64,7 @@ type Config struct {
 	Isolate     bool         // runs the driver in its own process: see Isolator
 	Subgroups   SubgroupMode // of GPUs
 	Narrow      NarrowMode   // of GPUs
+	Matrices    MatrixMode   // of GPUs
 	MemoryLimit int64        // bytes of device memory; 0: no limit
 	Denormals   ir.Denormals // how arithmetic treats denormals; GPUs may differ
 	// Cache, if set, keeps compiled results from one process to the next.

@@ -18,7 +18,7 @@ type Driver interface {
 	Probe() (string, error)
 }
 
-// Isolator is a Driver that obeys Config.Isolate, Config.Subgroups and Config.Narrow. The libraries
+// Isolator is a Driver that obeys the options of Config that are for GPUs. The libraries
 // that it calls may crash a process; with Isolate they crash a separate one.
 type Isolator interface{ Isolates() }
 

@@ -29,9 +29,9 @@ for m in proc sys dev; do
 	mounted+=("$m")
 done
 
-# A folder of an earlier version of this script lacks the layers.
-if [ ! -e "$ROOT/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json" ]; then
-	chroot "$ROOT" env DEBIAN_FRONTEND=noninteractive sh -c 'apt-get update -qq && apt-get install -qq -y --no-install-recommends vulkan-validationlayers libvulkan1'
+# A folder of an earlier version of this script lacks the layers and the validator.
+if [ ! -e "$ROOT/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json" ] || [ ! -e "$ROOT/usr/bin/spirv-val" ]; then
+	chroot "$ROOT" env DEBIAN_FRONTEND=noninteractive sh -c 'apt-get update -qq && apt-get install -qq -y --no-install-recommends vulkan-validationlayers libvulkan1 spirv-tools'
 fi
 
 # inside NAME=VALUE... COMMAND... runs a command in the chroot.
@@ -46,6 +46,9 @@ for api in ${APIS:-opengl vulkan}; do
 		CGO_ENABLED=1 go test -c -o "$ROOT/opt/opengl.test" ./runtime/opengl
 		;;
 	vulkan)
+		CGO_ENABLED=0 go test -c -o "$ROOT/opt/spirv.test" ./codegen/spirv
+		rm -rf "$ROOT/opt/testdata"
+		cp -r codegen/spirv/testdata "$ROOT/opt/testdata"
 		CGO_ENABLED=0 go test -c -o "$ROOT/opt/gpu.test" ./runtime/vulkan/internal/gpu
 		CGO_ENABLED=0 go test -c -o "$ROOT/opt/vulkan.test" ./runtime/vulkan
 		CGO_ENABLED=0 go build -o "$ROOT/opt/fusebench" ./cmd/fusebench
@@ -63,9 +66,11 @@ for api in ${APIS:-opengl vulkan}; do
 			;;
 		vulkan)
 			inside /opt/fusebench devices -v
+			# Stable validators do not know matrices.
+			inside MILLRACE_REQUIRE=matrices /opt/spirv.test -test.run 'TestMatrices|TestValid' || failed=1
 			# The layers are required, as in CI.
 			inside CI=true MILLRACE_REQUIRE=vulkan /opt/gpu.test -test.timeout 20m "$@" || failed=1
-			inside CI=true MILLRACE_REQUIRE=vulkan,subgroups /opt/vulkan.test -test.timeout 60m "$@" || failed=1
+			inside CI=true MILLRACE_REQUIRE=vulkan,subgroups,matrices /opt/vulkan.test -test.timeout 60m "$@" || failed=1
 			;;
 		esac
 	done

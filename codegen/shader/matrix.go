@@ -95,8 +95,8 @@ func converting(k *codegen.Kernel, dot, side int, v ir.Ref, of ir.DType) *codege
 // halfTypes are the types of elements of matrices.
 var halfTypes = map[ir.DType]string{ir.Float16: "f16", ir.BFloat16: "bf16"}
 
-// fits reports whether a tile can be computed by its matrices.
-func (t *Tile) fits() bool {
+// Fits reports whether a tile can be computed by its matrices.
+func (t *Tile) Fits() bool {
 	x := &t.Matrix
 	for _, n := range [...]int{x.M, x.N, x.K} {
 		if n < 1 || n%4 != 0 { // lines are made of vectors

@@ -59,7 +59,7 @@ func TestHalves(t *testing.T) {
 // TestMatrixTiles: matrices have to divide the results of a subgroup, and lines are made of vectors.
 func TestMatrixTiles(t *testing.T) {
 	base := Tile{M: 64, N: 32, K: 32, RowsPer: 32, ColsPer: 16, Matrix: Matrix{M: 16, N: 8, K: 16, Lanes: 32, Of: ir.Float16}}
-	if !base.fits() || base.Group() != 128 {
+	if !base.Fits() || base.Group() != 128 {
 		t.Errorf("%+v has groups of %d", base, base.Group())
 	}
 	// Both sides are padded by two vectors a line, sums by four words.
@@ -79,7 +79,7 @@ func TestMatrixTiles(t *testing.T) {
 		"uneven, along m": func(t *Tile) { t.Matrix.M = 2 },
 	} {
 		x := base
-		if change(&x); x.fits() {
+		if change(&x); x.Fits() {
 			t.Errorf("%s: %+v fits", name, x)
 		}
 	}

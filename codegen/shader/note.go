@@ -139,7 +139,7 @@ func (v *Variant) check(k *codegen.Kernel) error {
 		per := 16
 		if t.Matrix != (Matrix{}) {
 			per = noteTile
-			ok = ok && in(t.Matrix.Lanes, 1, noteLanes) && t.fits()
+			ok = ok && in(t.Matrix.Lanes, 1, noteLanes) && t.Fits()
 		}
 		ok = ok && in(t.M, 1, noteTile) && in(t.N, 1, noteTile) && in(t.K, 1, noteTile) &&
 			in(t.RowsPer, 1, per) && in(t.ColsPer, 1, per) && t.Group() == v.Group &&

@@ -120,7 +120,7 @@ func (p *printer) tileMain() {
 	sides := [2]ir.Ref{in.Args[0], in.Args[1]}
 	if matrix {
 		var of ir.DType
-		if of, sides = Halves(p.k); of != t.Matrix.Of || !t.fits() || p.Matrices == "" {
+		if of, sides = Halves(p.k); of != t.Matrix.Of || !t.Fits() || p.Matrices == "" {
 			p.fail("dot of %v and %v by matrices %+v: %w", in.DT, of, t, ir.ErrUnsupported)
 			return
 		}

@@ -7,6 +7,17 @@ type Matrices struct {
 	Of      string // the type of the elements of mata and matb: f16 or bf16; those of matc are f32
 }
 
+// HasMatrices reports whether a module declares matrices. Drivers want to know.
+func HasMatrices(words []uint32) bool {
+	const header = 5
+	for at := header; at+1 < len(words) && words[at] == 2<<16|opCapability; at += 2 {
+		if words[at+1] == canMatrices {
+			return true
+		}
+	}
+	return false
+}
+
 // matrices reads "M N K TYPE SUMS" behind the word "matrices". Such a module has Vulkan's memory
 // model, in which accesses to workgroup memory say that others see them. So the word comes before
 // all functions.

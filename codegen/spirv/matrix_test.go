@@ -36,6 +36,9 @@ func TestMatrices(t *testing.T) {
 		if err != nil {
 			return "error: " + err.Error()
 		}
+		if !HasMatrices(mod.Words) || HasMatrices(mod.Words[:6]) {
+			t.Error("HasMatrices is wrong")
+		}
 		if knows {
 			if err := validate(t, validator, file(t, dir, fmt.Sprint(c.Line), mod.Words)); err != nil {
 				t.Error(err)

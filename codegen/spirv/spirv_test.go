@@ -79,6 +79,9 @@ func TestValid(t *testing.T) {
 			if err != nil {
 				t.Fatalf("shader %d: %v", i, err)
 			}
+			if HasMatrices(mod.Words) != (mod.Matrices != Matrices{}) {
+				t.Errorf("shader %d: HasMatrices is wrong", i)
+			}
 			if mod.Matrices != (Matrices{}) && !knows {
 				continue
 			}

@@ -63,6 +63,12 @@ func TestSuites(t *testing.T) {
 	gputest.Run(t, target)
 }
 
+// TestUnits says whether the suites tested matrix units.
+func TestUnits(t *testing.T) {
+	clean(t)
+	gputest.HasUnits(t, target)
+}
+
 func init() { gputest.ServeFaults(target) }
 
 func TestIsolated(t *testing.T) {

@@ -38,6 +38,7 @@ type Options struct {
 	Isolate     bool                 // run a GPU's driver in a process of its own
 	Subgroups   runtime.SubgroupMode // whether a GPU's shaders use subgroups
 	Narrow      runtime.NarrowMode   // whether elements of 8 and 16 bits take their own size in a GPU's memory
+	Matrices    runtime.MatrixMode   // whether a GPU's shaders multiply by matrix units
 	Threads     int                  // CPU worker threads, at most 1024; 0: GOMAXPROCS
 	Compile     runtime.CompileMode  // what makes code for the CPU's tier 1, and whether runs wait for it
 	Tier        Tier                 // which tier of the CPU device runs
@@ -77,7 +78,7 @@ func (o *Options) Validate() error {
 	}{
 		{"Compile", uint8(o.Compile), uint8(runtime.CompileC)}, {"Tier", uint8(o.Tier), uint8(TierCompiled)},
 		{"Explore", uint8(o.Explore), uint8(ExploreWait)}, {"Fusion", uint8(o.Fusion), uint8(FusionOff)},
-		{"Subgroups", uint8(o.Subgroups), uint8(runtime.SubgroupsOff)}, {"Narrow", uint8(o.Narrow), uint8(runtime.NarrowOff)}, {"Tune", uint8(o.Tune), uint8(TuneIdle)}, {"Denormals", uint8(o.Denormals), uint8(ir.FlushDenormals)},
+		{"Subgroups", uint8(o.Subgroups), uint8(runtime.SubgroupsOff)}, {"Narrow", uint8(o.Narrow), uint8(runtime.NarrowOff)}, {"Matrices", uint8(o.Matrices), uint8(runtime.MatricesOff)}, {"Tune", uint8(o.Tune), uint8(TuneIdle)}, {"Denormals", uint8(o.Denormals), uint8(ir.FlushDenormals)},
 	} {
 		if e.value > e.max {
 			errs = append(errs, fmt.Errorf("option %s: unknown value %d", e.name, e.value))

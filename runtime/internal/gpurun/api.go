@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -158,6 +159,8 @@ type Info struct {
 	// Shaders can read and write elements of 16 and of 8 bits. Write and Read then take any offsets
 	// and numbers of bytes.
 	Store16, Store8 bool
+
+	Matrices []shader.Matrix // that shaders can multiply, with sums of float32
 }
 
 // Faults of a Device that a Runner distinguishes.

@@ -65,6 +65,8 @@ func (c *chooser) mode() {
 		}
 	case dotOf(k) >= 0:
 		v.Mode, v.Tile, c.lanes = shader.Tiles, chooseTile(k, l, p.software), 1
+		batch, m, n := dotSizes(k, l)
+		v.Tile, _ = p.unitTile(v.Tile, batch, m, n)
 		v.Group = v.Tile.Group()
 	case k.HasRows():
 		v.Mode = shader.Cols

@@ -27,7 +27,8 @@ type Runner struct {
 	notes   shaderNotes
 	words   sync.Pool   // of *[]uint32, the words of batches
 	refused atomic.Bool // the driver rejected a shader with subgroups: no more are made
-	lose    string      // name of the fault point that makes the device vanish
+	units   units
+	lose    string // name of the fault point that makes the device vanish
 
 	mu     sync.Mutex // guards the shared state of submissions; not held while compiling
 	params kept       // buffers of uniform words
@@ -81,6 +82,10 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 
 		groupSize: l.GroupSize,
 		subgroups: l.Subgroup > 0,
+		workgroup: l.WorkgroupStorage,
+	}
+	if lang.Matrices != "" && c.Matrices == runtime.MatricesOn {
+		d.units.shapes, d.units.trusted = bestShapes(info.Matrices), map[shader.Tile]bool{}
 	}
 	if info.Points > 0 {
 		d.limits.threads = min(d.limits.threads, info.Points)
@@ -104,6 +109,10 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 	if narrow != 0 {
 		d.caps.Fingerprint += fmt.Sprintf(" narrow %x", narrow)
 		d.caps.Description += ", " + narrowText(narrow)
+	}
+	for _, x := range d.units.shapes {
+		d.caps.Fingerprint += fmt.Sprintf(" %+v", x)
+		d.caps.Description += fmt.Sprintf(", matrix units of %dx%dx%d %v", x.M, x.N, x.K, x.Of)
 	}
 	if c.Isolate {
 		d.caps.Description += ", in a process of its own"

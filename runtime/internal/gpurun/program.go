@@ -8,6 +8,7 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -17,6 +18,8 @@ type program struct {
 	kernel *codegen.Kernel // as fusion wrote it
 	ready  *codegen.Kernel // in the printer's form
 	groups bool            // rows may use subgroups
+	halves ir.DType        // of which a contraction is, for matrix units; or Invalid
+	tile   *shader.Tile    // used whatever the launch; usually nil
 	lanes  int             // largest number of points per step
 
 	mu        sync.Mutex
@@ -69,6 +72,9 @@ func (d *Runner) build(c *codegen.Kernel) (*program, error) {
 		return fail(err)
 	}
 	p := &program{dev: d, kernel: c, ready: ready, groups: d.lang.HasSubgroups(ready), lanes: 4, variants: map[string]*variant{}}
+	if len(d.units.shapes) > 0 {
+		p.halves, _ = shader.Halves(ready)
+	}
 	if sorts(ready) {
 		if err := d.tryApart(p); err != nil {
 			return fail(err)
@@ -124,12 +130,22 @@ func (p *program) variantFor(b *batch, pc *piece) (*variant, error) {
 		source, err := shader.Print(p.dev.lang, p.ready, &choice)
 		return &variant{Variant: choice, source: source}, err
 	})
-	var bad *SourceError
-	if choice.Subgroups && errors.As(err, &bad) {
+	switch {
+	case !isSource(err) || p.tile != nil:
+	case choice.Subgroups:
 		p.dev.refuse(err)
+		return p.variantFor(b, pc)
+	case choice.Tile.Matrix != shader.Matrix{}:
+		p.dev.refuseUnits(err)
 		return p.variantFor(b, pc)
 	}
 	return v, err
+}
+
+// isSource reports whether the driver's compiler rejected a text.
+func isSource(err error) bool {
+	var bad *SourceError
+	return errors.As(err, &bad)
 }
 
 // refuse handles a shader with subgroups that the driver does not compile: no more are made.

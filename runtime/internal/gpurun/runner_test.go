@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/millrace-go/millrace/codegen/spirv"
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/testhook"
@@ -331,9 +332,15 @@ func TestTurns(t *testing.T) {
 	d, f := open(t, runtime.Config{})
 	dot := launch(t, d, "in 0 : float32\nin 1 : float32\nout 2 : float32 row\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = dot %0 %1 : float32\nstore 2 %2", 2, 200, 100, 50)
 	dot.Args[0].Stride, dot.Args[1].Stride = [runtime.MaxRank]int64{50, 0, 1}, [runtime.MaxRank]int64{0, 50, 1}
+	du, fu := withUnits(t, "DiscreteGPU", spirv.Dialect, true, runtime.Config{})
+	halves := launch(t, du, productText("float16"), 2, 200, 100, 50)
+	halves.Args[0].Stride, halves.Args[1].Stride = dot.Args[0].Stride, dot.Args[1].Stride
 	offered := map[string]bool{}
-	for _, l := range []*runtime.Launch{launch(t, d, copyKernel, 1, 1000), dot} {
-		seen := map[string]bool{}
+	for _, l := range []*runtime.Launch{launch(t, d, copyKernel, 1, 1000), dot, halves} {
+		d, f, seen := d, f, map[string]bool{}
+		if l == halves {
+			d, f = du, fu
+		}
 		for _, c := range d.Choices(l).List {
 			offered[c.Name] = true
 			l.Choice = c.Code

@@ -18,8 +18,9 @@ type limits struct {
 	threads  int64 // points of the domain
 	software bool  // invocations are lanes of a CPU
 
-	groupSize int  // invocations per workgroup
-	subgroups bool // subgroups are used
+	groupSize int   // invocations per workgroup
+	subgroups bool  // subgroups are used
+	workgroup int64 // bytes of a workgroup's memory
 
 	narrow ir.DTypeSet // dtypes whose elements take their own size in memory
 }
@@ -56,6 +57,8 @@ type piece struct {
 	software  bool // see limits
 	groupSize int
 	subgroups bool
+	workgroup int64
+	matrix    shader.Matrix // for contractions; usually zero
 	scattering
 }
 
@@ -251,7 +254,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 	if points(work) > s.threads {
 		return nil, nil, nil
 	}
-	p = &piece{launch: *l, software: s.software, groupSize: s.groupSize, subgroups: s.subgroups, binding: make([]int, len(l.Args)), parts: make([]int, len(l.Args)),
+	p = &piece{launch: *l, software: s.software, groupSize: s.groupSize, subgroups: s.subgroups, workgroup: s.workgroup, binding: make([]int, len(l.Args)), parts: make([]int, len(l.Args)),
 		part: s.binding / s.align * s.align}
 	p.launch.Args = slices.Clone(l.Args)
 	type extent struct{ lo, hi, elem int64 } // in bytes, hi past the end

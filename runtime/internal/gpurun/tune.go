@@ -24,18 +24,24 @@ type turn struct {
 	name   string
 	mode   []shader.Mode // modes of the shaders that it changes
 	change func(v *shader.Variant)
+	units  bool // it changes tiles by matrices, and only these
 }
 
 var turns = []turn{
-	{"group=32", single, grouped(32)},
-	{"group=64", single, grouped(64)},
-	{"group=128", single, grouped(128)},
-	{"group=256", single, grouped(256)},
-	{"tile=32x32/4x4", tiles, tiled(shader.Tile{M: 32, N: 32, K: 16, RowsPer: 4, ColsPer: 4})},
-	{"tile=64x64/4x4", tiles, tiled(shader.Tile{M: 64, N: 64, K: 16, RowsPer: 4, ColsPer: 4})},
-	{"tile=64x64/8x8", tiles, tiled(shader.Tile{M: 64, N: 64, K: 16, RowsPer: 8, ColsPer: 8})},
-	{"tile=128x128/8x8", tiles, tiled(shader.Tile{M: 128, N: 128, K: 16, RowsPer: 8, ColsPer: 8})},
-	{"tile=128x128/16x16", tiles, tiled(shader.Tile{M: 128, N: 128, K: 8, RowsPer: 16, ColsPer: 16, Looped: true})},
+	{"group=32", single, grouped(32), false},
+	{"group=64", single, grouped(64), false},
+	{"group=128", single, grouped(128), false},
+	{"group=256", single, grouped(256), false},
+	{"tile=32x32/4x4", tiles, tiled(shader.Tile{M: 32, N: 32, K: 16, RowsPer: 4, ColsPer: 4}), false},
+	{"tile=64x64/4x4", tiles, tiled(shader.Tile{M: 64, N: 64, K: 16, RowsPer: 4, ColsPer: 4}), false},
+	{"tile=64x64/8x8", tiles, tiled(shader.Tile{M: 64, N: 64, K: 16, RowsPer: 8, ColsPer: 8}), false},
+	{"tile=128x128/8x8", tiles, tiled(shader.Tile{M: 128, N: 128, K: 16, RowsPer: 8, ColsPer: 8}), false},
+	{"tile=128x128/16x16", tiles, tiled(shader.Tile{M: 128, N: 128, K: 8, RowsPer: 16, ColsPer: 16, Looped: true}), false},
+	{"units=32x32/16x16", tiles, united(unitTiles[2]), true},
+	{"units=64x64/32x32", tiles, united(unitTiles[1]), true},
+	{"units=128x64/32x32", tiles, united(shader.Tile{M: 128, N: 64, K: 32, RowsPer: 32, ColsPer: 32}), true},
+	{"units=128x128/64x32", tiles, united(unitTiles[0]), true},
+	{"units=128x128/64x64", tiles, united(shader.Tile{M: 128, N: 128, K: 32, RowsPer: 64, ColsPer: 64}), true},
 }
 
 var (
@@ -56,15 +62,50 @@ func tiled(t shader.Tile) func(*shader.Variant) {
 	}
 }
 
-// chosen returns the variant of a piece under its launch's choice.
+// united changes the sizes of a tile by matrices.
+func united(t shader.Tile) func(*shader.Variant) {
+	return func(v *shader.Variant) {
+		v.Tile = unitsOf(t, &v.Tile, v.Tile.Matrix)
+		v.Group = v.Tile.Group()
+	}
+}
+
+// chosen returns the variant of a piece under its launch's choice. Tiles by matrices are compared
+// with the host before their first use.
 func (p *program) chosen(pc *piece) (shader.Variant, error) {
+	if p.tile != nil {
+		v := choose(p.ready, pc, p.lanes)
+		v.Tile, v.Group = *p.tile, p.tile.Group()
+		return v, nil
+	}
+	pc.matrix = p.dev.units.shape(p.halves)
+	v, err := p.turned(pc)
+	if err != nil || v.Tile.Matrix == (shader.Matrix{}) {
+		return v, err
+	}
+	if right, err := p.dev.trust(v.Tile); right || err != nil {
+		return v, err
+	}
+	pc.matrix = shader.Matrix{}
+	return p.turned(pc)
+}
+
+// turned is what choose returns, changed by the launch's choice.
+func (p *program) turned(pc *piece) (shader.Variant, error) {
 	v, code := choose(p.ready, pc, p.lanes), pc.launch.Choice
 	v.Subgroups = v.Subgroups && p.groups && !p.dev.refused.Load()
 	if code > uint64(len(turns)) {
 		return v, p.dev.errorf("choice %d does not exist", code)
 	}
-	if code > 0 && slices.Contains(turns[code-1].mode, v.Mode) {
-		turns[code-1].change(&v)
+	if code == 0 {
+		return v, nil
+	}
+	units := v.Tile.Matrix != shader.Matrix{}
+	if t := &turns[code-1]; slices.Contains(t.mode, v.Mode) && t.units == units {
+		was := v
+		if t.change(&v); units && !pc.allows(&v.Tile) {
+			return was, nil
+		}
 	}
 	return v, nil
 }
@@ -80,10 +121,10 @@ func (d *Runner) Choices(l *runtime.Launch) (c runtime.Choices) {
 	if !ok || l.Chain != nil || p.kernel.Scatter() != ir.None || sorts(p.ready) || points(l.Dims[:l.Rank]) < worthPoints && !forced {
 		return c
 	}
-	mode := shader.Map
+	mode, units := shader.Map, false
 	switch {
 	case dotOf(p.ready) >= 0:
-		mode = shader.Tiles
+		mode, units = shader.Tiles, d.units.shape(p.halves) != shader.Matrix{}
 	case p.kernel.HasRows():
 		if mode = shader.Cols; byRows(p.kernel, l) {
 			return c
@@ -102,7 +143,7 @@ func (d *Runner) Choices(l *runtime.Launch) (c runtime.Choices) {
 	c.Facts = string(b)
 	c.List = []runtime.Choice{{Name: "default"}}
 	for i := range turns {
-		if slices.Contains(turns[i].mode, mode) {
+		if slices.Contains(turns[i].mode, mode) && turns[i].units == units {
 			c.List = append(c.List, runtime.Choice{Name: turns[i].name, Code: uint64(i + 1)})
 		}
 	}

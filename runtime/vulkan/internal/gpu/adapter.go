@@ -111,6 +111,7 @@ func (a *adapter) describe(in *vk.Instance) (missing string) {
 	a.cache = cacheHeader(&p.Properties)
 	a.info = infoOf(&p.Properties, &p11, &p12, int(push.MaxPushDescriptors))
 	a.info.Store16, a.info.Store8 = f11.StorageBuffer16BitAccess != 0, f12.StorageBuffer8BitAccess != 0
+	a.info.Matrices = a.units(in, extensions, &f12)
 	return ""
 }
 

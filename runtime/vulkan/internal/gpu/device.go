@@ -89,10 +89,25 @@ func start(in *vk.Instance, a *adapter, set settings) (*Device, error) {
 	if set.buffered {
 		a.push = 0
 	}
-	extension := vk.Text(pushDescriptor)
+	extensions := []unsafe.Pointer{vk.Text(pushDescriptor)}
+	size := vk.PhysicalDeviceSubgroupSizeControlFeatures{SType: vk.StructureTypePhysicalDeviceSubgroupSizeControlFeatures, ComputeFullSubgroups: 1}
+	matrix := vk.PhysicalDeviceCooperativeMatrixFeaturesKHR{
+		SType: vk.StructureTypePhysicalDeviceCooperativeMatrixFeaturesKhr, PNext: unsafe.Pointer(&size), CooperativeMatrix: 1,
+	}
+	brain := vk.PhysicalDeviceShaderBfloat16FeaturesKHR{
+		SType: vk.StructureTypePhysicalDeviceShaderBfloat16FeaturesKhr, ShaderBFloat16Type: 1, ShaderBFloat16CooperativeMatrix: 1,
+	}
+	if len(a.info.Matrices) > 0 {
+		extensions = append(extensions, vk.Text(cooperativeMatrix), vk.Text(subgroupSize))
+		f12.ShaderFloat16, f12.VulkanMemoryModel, f11.PNext = 1, 1, unsafe.Pointer(&matrix)
+	}
+	if a.brain() {
+		extensions = append(extensions, vk.Text(bfloat16))
+		size.PNext = unsafe.Pointer(&brain)
+	}
 	info := vk.DeviceCreateInfo{
 		SType: vk.StructureTypeDeviceCreateInfo, PNext: unsafe.Pointer(&f), QueueCreateInfoCount: 1, PQueueCreateInfos: unsafe.Pointer(&queue),
-		EnabledExtensionCount: 1, PpEnabledExtensionNames: unsafe.Pointer(&extension),
+		EnabledExtensionCount: uint32(len(extensions)), PpEnabledExtensionNames: unsafe.Pointer(&extensions[0]),
 	}
 	var handle uintptr
 	if err := vk.Call(in.CreateDevice, a.handle, uintptr(unsafe.Pointer(&info)), 0, uintptr(unsafe.Pointer(&handle))).Err(); err != nil {

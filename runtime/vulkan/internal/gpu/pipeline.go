@@ -10,6 +10,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/codegen/spirv"
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"github.com/millrace-go/millrace/runtime/vulkan/internal/vk"
@@ -23,7 +24,8 @@ type Pipeline struct {
 	set      uint64 // the layout of its bindings
 	cache    uint64 // the driver's compiled form
 	words    []uint32
-	pushed   int // bytes of run-time words that are push constants; 0 if a buffer has the words
+	full     bool // its subgroups are full: it has matrices
+	pushed   int  // bytes of run-time words that are push constants; 0 if a buffer has the words
 	bindings []gpurun.Binding
 }
 
@@ -78,6 +80,9 @@ func fits(m *spirv.Module, bindings []gpurun.Binding, info *gpurun.Info) error {
 	case len(bindings) > maxBindings:
 		return fmt.Errorf("%d bindings, the limit is %d", len(bindings), maxBindings)
 	}
+	if m.Matrices != (spirv.Matrices{}) && !slices.ContainsFunc(info.Matrices, func(x shader.Matrix) bool { return m.Group%x.Lanes == 0 && m.Matrices == matrices(x) }) {
+		return fmt.Errorf("matrices %+v in a workgroup of %d invocations, which the adapter does not have", m.Matrices, m.Group)
+	}
 	for i, k := range m.Bindings {
 		if i >= len(bindings) || (k == spirv.Words) != (bindings[i] == gpurun.Params) {
 			return fmt.Errorf("binding %d is not among the pipeline's", i)
@@ -96,7 +101,7 @@ func descriptorType(b gpurun.Binding) uint32 {
 // newPipeline makes a pipeline of a module and its number of pushed bytes, with the driver's compiled form of an earlier process if
 // there is one. It must be called between begin and end.
 func (d *Device) newPipeline(words []uint32, pushed int, bindings []gpurun.Binding, compiled []byte) (*Pipeline, vk.Result) {
-	p := &Pipeline{dev: d, words: words, pushed: pushed, bindings: append([]gpurun.Binding(nil), bindings...)}
+	p := &Pipeline{dev: d, words: words, pushed: pushed, full: spirv.HasMatrices(words), bindings: append([]gpurun.Binding(nil), bindings...)}
 	if r := p.create(compiled); r != vk.Success {
 		p.destroy()
 		return nil, r
@@ -148,6 +153,9 @@ func (p *Pipeline) create(compiled []byte) vk.Result {
 	info := vk.ComputePipelineCreateInfo{
 		SType: vk.StructureTypeComputePipelineCreateInfo, Layout: p.layout, BasePipelineIndex: -1,
 		Stage: vk.PipelineShaderStageCreateInfo{SType: vk.StructureTypePipelineShaderStageCreateInfo, Stage: vk.ShaderStageComputeBit, Module: module, PName: vk.Text("main")},
+	}
+	if p.full {
+		info.Stage.Flags = vk.PipelineShaderStageCreateRequireFullSubgroupsBit
 	}
 	return vk.Call(d.CreateComputePipelines, d.Handle, uintptr(p.cache), 1, uintptr(unsafe.Pointer(&info)), 0, uintptr(unsafe.Pointer(&p.handle)))
 }

@@ -13,11 +13,9 @@ import (
 	"github.com/millrace-go/millrace/runtime/vulkan/internal/vk"
 )
 
-const cooperativeMatrix = "VK_KHR_cooperative_matrix"
-
 // notable are extensions that shaders or submissions could use.
 var notable = []string{
-	cooperativeMatrix, "VK_NV_cooperative_matrix2", "VK_KHR_shader_bfloat16", "VK_KHR_shader_float_controls2", "VK_KHR_shader_integer_dot_product",
+	cooperativeMatrix, "VK_NV_cooperative_matrix2", bfloat16, "VK_KHR_shader_float_controls2", "VK_KHR_shader_integer_dot_product",
 	"VK_EXT_shader_atomic_float", "VK_EXT_subgroup_size_control", "VK_EXT_memory_budget", "VK_KHR_pipeline_binary", "VK_NV_device_diagnostic_checkpoints",
 }
 
@@ -113,23 +111,13 @@ func (a *adapter) memoryTypes(heap uint32) (kinds []string) {
 // matrices lists the shapes of cooperative matrices: rows, columns and summed elements, the dtypes
 // of the operands and of the sums.
 func (a *adapter) matrices(in *vk.Instance) string {
-	if in.GetPhysicalDeviceCooperativeMatrixPropertiesKHR == 0 {
-		return "the loader does not know the extension"
-	}
-	var n uint32
-	if r := vk.Call(in.GetPhysicalDeviceCooperativeMatrixPropertiesKHR, a.handle, uintptr(unsafe.Pointer(&n)), 0); r < 0 {
-		return r.Error()
-	}
-	shapes := make([]vk.CooperativeMatrixPropertiesKHR, n+1)
-	for i := range shapes {
-		shapes[i].SType = vk.StructureTypeCooperativeMatrixPropertiesKhr
-	}
-	if r := vk.Call(in.GetPhysicalDeviceCooperativeMatrixPropertiesKHR, a.handle, uintptr(unsafe.Pointer(&n)), uintptr(unsafe.Pointer(&shapes[0]))); r < 0 {
-		return r.Error()
+	shapes, err := a.matrixShapes(in)
+	if err != nil {
+		return err.Error()
 	}
 	name := func(of map[uint32]string, number uint32) string { return cmp.Or(of[number], fmt.Sprint(number)) }
 	var texts []string
-	for _, s := range shapes[:n] {
+	for _, s := range shapes {
 		text := fmt.Sprintf("%dx%dx%d %s·%s+%s", s.MSize, s.NSize, s.KSize,
 			name(vk.ComponentTypes, s.AType), name(vk.ComponentTypes, s.BType), name(vk.ComponentTypes, s.CType))
 		if s.ResultType != s.CType {

@@ -5,8 +5,8 @@ package vk
 import "unsafe"
 
 // The extension VK_KHR_cooperative_matrix is newer than the header of stable distributions, from
-// which z_structs.go is made. Its structure is written by hand here, and TestMatrixLayout has its
-// layout.
+// which z_structs.go is made, and so is VK_KHR_shader_bfloat16. Their structures are written by hand
+// here, and TestMatrixLayout has their layout.
 
 // StructureTypeCooperativeMatrixPropertiesKhr is the structure's number.
 const StructureTypeCooperativeMatrixPropertiesKhr = 1000506001
@@ -24,6 +24,29 @@ type CooperativeMatrixPropertiesKHR struct {
 	ResultType             uint32
 	SaturatingAccumulation uint32
 	Scope                  uint32
+}
+
+// StructureTypes of features.
+const (
+	StructureTypePhysicalDeviceCooperativeMatrixFeaturesKhr = 1000506000
+	StructureTypePhysicalDeviceShaderBfloat16FeaturesKhr    = 1000141000
+)
+
+// PhysicalDeviceCooperativeMatrixFeaturesKHR says whether shaders have matrices.
+type PhysicalDeviceCooperativeMatrixFeaturesKHR struct {
+	SType                               uint32
+	PNext                               unsafe.Pointer
+	CooperativeMatrix                   uint32
+	CooperativeMatrixRobustBufferAccess uint32
+}
+
+// PhysicalDeviceShaderBfloat16FeaturesKHR says what shaders can do with bfloat16.
+type PhysicalDeviceShaderBfloat16FeaturesKHR struct {
+	SType                           uint32
+	PNext                           unsafe.Pointer
+	ShaderBFloat16Type              uint32
+	ShaderBFloat16DotProduct        uint32
+	ShaderBFloat16CooperativeMatrix uint32
 }
 
 // ComponentTypes are the names of VkComponentTypeKHR.

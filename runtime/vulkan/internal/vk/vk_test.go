@@ -138,10 +138,15 @@ func TestNoLoader(t *testing.T) {
 	}
 }
 
-// TestMatrixLayout compares the structure that is written by hand with that of C.
+// TestMatrixLayout compares structures that are written by hand with those of C.
 func TestMatrixLayout(t *testing.T) {
 	var m CooperativeMatrixPropertiesKHR
 	if unsafe.Sizeof(m) != 56 || unsafe.Offsetof(m.MSize) != 16 || unsafe.Offsetof(m.AType) != 28 || unsafe.Offsetof(m.Scope) != 48 {
 		t.Errorf("%d bytes, fields at %d, %d, %d", unsafe.Sizeof(m), unsafe.Offsetof(m.MSize), unsafe.Offsetof(m.AType), unsafe.Offsetof(m.Scope))
+	}
+	var f PhysicalDeviceCooperativeMatrixFeaturesKHR
+	var b PhysicalDeviceShaderBfloat16FeaturesKHR
+	if unsafe.Sizeof(f) != 24 || unsafe.Offsetof(f.CooperativeMatrix) != 16 || unsafe.Sizeof(b) != 32 || unsafe.Offsetof(b.ShaderBFloat16CooperativeMatrix) != 24 {
+		t.Errorf("features have %d and %d bytes, fields at %d and %d", unsafe.Sizeof(f), unsafe.Sizeof(b), unsafe.Offsetof(f.CooperativeMatrix), unsafe.Offsetof(b.ShaderBFloat16CooperativeMatrix))
 	}
 }

@@ -32,6 +32,8 @@ const (
 	StructureTypePhysicalDeviceFeatures2                          = 1000059000
 	StructureTypePhysicalDeviceVulkan11Features                   = 49
 	StructureTypePhysicalDeviceVulkan12Features                   = 51
+	StructureTypePhysicalDeviceSubgroupSizeControlFeatures        = 1000225002
+	PipelineShaderStageCreateRequireFullSubgroupsBit              = 2
 	StructureTypeDeviceQueueCreateInfo                            = 2
 	StructureTypeDeviceCreateInfo                                 = 3
 	StructureTypeMemoryAllocateInfo                               = 5
@@ -514,6 +516,13 @@ type PhysicalDeviceVulkan12Features struct {
 	ShaderOutputViewportIndex                          uint32
 	ShaderOutputLayer                                  uint32
 	SubgroupBroadcastDynamicId                         uint32
+}
+
+type PhysicalDeviceSubgroupSizeControlFeatures struct {
+	SType                uint32
+	PNext                unsafe.Pointer
+	SubgroupSizeControl  uint32
+	ComputeFullSubgroups uint32
 }
 
 type MemoryType struct {

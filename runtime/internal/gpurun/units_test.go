@@ -1,0 +1,188 @@
+package gpurun
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen/glsl"
+	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/codegen/spirv"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+func productText(dt string) string {
+	return strings.ReplaceAll("in 0 : T\nin 1 : T\nout 2 : T row\n%0 = load 0 : T\n%1 = load 1 : T\n%2 = dot %0 %1 : T\nstore 2 %2", "T", dt)
+}
+
+var someUnits = []shader.Matrix{
+	{M: 16, N: 8, K: 16, Lanes: 32, Of: ir.Float16}, {M: 16, N: 16, K: 16, Lanes: 32, Of: ir.Float16}, {M: 16, N: 8, K: 8, Lanes: 32, Of: ir.BFloat16},
+}
+
+// withUnits is a fake with matrix units, which are right or compute nothing.
+func withUnits(t *testing.T, kind string, lang *shader.Dialect, right bool, c runtime.Config) (*Runner, *fake) {
+	f := newFake()
+	f.info.Kind, f.info.Matrices, f.info.Limits.WorkgroupStorage = kind, someUnits, 48<<10
+	if right {
+		f.afterwards = multiply
+	}
+	d := New("fake", f, lang, c)
+	t.Cleanup(func() { _ = d.Close() })
+	return d, f
+}
+
+// multiply does the work of the shaders of compareProduct, whose sides are contiguous along k. It
+// finds the sizes in the run-time words' place: those of the buffers.
+func multiply(list []Dispatch) {
+	for _, x := range list {
+		p, ok := x.Pipe.(*fakePipeline)
+		if !ok || !strings.Contains(p.source, "matadd") || len(x.Bind) != 4 {
+			continue
+		}
+		of := ir.Float16
+		if strings.Contains(p.source, "bf16") {
+			of = ir.BFloat16
+		}
+		var data [3][]byte
+		for i := range data {
+			data[i] = x.Bind[i].Buf.(*fakeBuffer).memory()
+		}
+		for _, t := range append([]shader.Tile{{M: 128, N: 64, K: 32}}, unitTiles...) { // those of software are among them
+			m, n, k := t.M+5, t.N+3, 2*t.K+1
+			if x.Bind[0].Size != int64((m*k*4+15)&^15) || x.Bind[1].Size != int64((n*k*4+15)&^15) {
+				continue
+			}
+			at := func(side, i int) float64 {
+				return ir.BitsFloat(of, uint64(binary.LittleEndian.Uint32(data[side][4*i:])))
+			}
+			for i := range m {
+				for j := range n {
+					sum := 0.0
+					for s := range k {
+						sum += at(0, i*k+s) * at(1, j*k+s)
+					}
+					binary.LittleEndian.PutUint32(data[2][4*(i*n+j):], math.Float32bits(float32(sum)))
+				}
+			}
+			break
+		}
+	}
+}
+
+// product runs a product of m by k and k by n elements, contiguous along k, and returns its shader.
+func product(t *testing.T, d *Runner, kernel string, m, n, k int64) string {
+	t.Helper()
+	l := launch(t, d, kernel, 2, m, n, k)
+	l.Args[0].Stride = [runtime.MaxRank]int64{k, 0, 1}
+	l.Args[1].Stride = [runtime.MaxRank]int64{0, k, 1}
+	if err := d.Run([]runtime.Launch{*l}); err != nil {
+		t.Fatal(err)
+	}
+	text := "" // of none if the launch was run as another kernel
+	for _, v := range d.Source(l.Prog) {
+		text += v.Source
+	}
+	return text
+}
+
+// TestUnitsChosen: matrix units are used for products of their dtypes, by the shape with the most
+// products, and by the largest tile that keeps the device busy and fits its limits.
+func TestUnitsChosen(t *testing.T) {
+	const on, off = runtime.MatricesOn, runtime.MatricesOff
+	for _, c := range []struct {
+		name   string
+		kind   string
+		lang   *shader.Dialect
+		mode   runtime.MatrixMode
+		kernel string
+		m, n   int64
+		shape  string // in the text
+		group  string // invocations
+	}{
+		{"hardware", "DiscreteGPU", spirv.Dialect, on, productText("float16"), 200, 200, "16 16 16 f16", "groups 128 {"},
+		{"bfloat16", "DiscreteGPU", spirv.Dialect, on, productText("bfloat16"), 200, 200, "16 8 8 bf16", "groups 128 {"},
+		{"large", "DiscreteGPU", spirv.Dialect, on, productText("float16"), 2048, 2048, "16 16 16 f16", "groups 256 {"},
+		{"software", "CPU", spirv.Dialect, on, productText("float16"), 2048, 200, "16 16 16 f16", "groups 128 {"},
+		{"turned off", "DiscreteGPU", spirv.Dialect, off, productText("float16"), 200, 200, "", ""},
+		{"a language without", "DiscreteGPU", glsl.Dialect, on, productText("float16"), 200, 200, "", ""},
+		{"float32", "DiscreteGPU", spirv.Dialect, on, productText("float32"), 200, 200, "", ""},
+		{"integers", "DiscreteGPU", spirv.Dialect, on, productText("uint16"), 200, 200, "", ""},
+		{"small", "DiscreteGPU", spirv.Dialect, on, productText("float16"), 4, 200, "", ""},
+	} {
+		d, _ := withUnits(t, c.kind, c.lang, true, runtime.Config{Matrices: c.mode, OnError: func(err error) { t.Errorf("%s: %v", c.name, err) }})
+		text := product(t, d, c.kernel, c.m, c.n, 40)
+		if (c.shape != "") != strings.Contains(text, "matadd") || !strings.Contains(text, "matrices "+c.shape) && c.shape != "" || !strings.Contains(text, c.group) {
+			t.Errorf("%s: not by %q in %q:\n%s", c.name, c.shape, c.group, text)
+		}
+		said := strings.Contains(d.Caps().Description, "matrix units of 16x16x16 float16, matrix units of 16x8x8 bfloat16")
+		if want := c.lang == spirv.Dialect && c.mode == on; said != want {
+			t.Errorf("%s: described as %q", c.name, d.Caps().Description)
+		}
+	}
+	d, f := withUnits(t, "DiscreteGPU", spirv.Dialect, true, runtime.Config{})
+	other, _ := withUnits(t, "DiscreteGPU", spirv.Dialect, true, runtime.Config{Matrices: off})
+	if d.Caps().Scope() == other.Caps().Scope() {
+		t.Error("devices with matrix units and without have one scope")
+	}
+	f.info.Limits.WorkgroupStorage = 8 << 10
+	tight := New("fake", f, spirv.Dialect, runtime.Config{})
+	if text := product(t, tight, productText("float16"), 200, 200, 40); strings.Contains(text, "matadd") {
+		t.Error("a tile does not fit the memory of a workgroup")
+	}
+}
+
+// TestUnitsRefused: units that compute something else than the host, and units whose shaders the
+// driver rejects, are used no more. That is counted and told once, and products go on without.
+func TestUnitsRefused(t *testing.T) {
+	for name, want := range map[string]string{"wrong": "the host computes", "rejected": "no matrices here"} {
+		var told []error
+		d, f := withUnits(t, "DiscreteGPU", spirv.Dialect, name == "rejected", runtime.Config{OnError: func(err error) { told = append(told, err) }})
+		if name == "rejected" {
+			f.compiling = func(source string) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.refuse = nil
+				if strings.Contains(source, "matadd") {
+					f.refuse = &SourceError{"no matrices here"}
+				}
+			}
+		}
+		for _, of := range []string{"float16", "bfloat16", "float16"} {
+			if text := product(t, d, productText(of), 200, 200, 40); strings.Contains(text, "matadd") {
+				t.Errorf("%s: matrix units are used for %s", name, of)
+			}
+		}
+		if s := d.Stats(); s.Fallbacks != 1 {
+			t.Errorf("%s: %d fallbacks", name, s.Fallbacks)
+		}
+		if len(told) != 1 || !strings.Contains(told[0].Error(), "products no longer use matrix units") || !strings.Contains(told[0].Error(), want) {
+			t.Errorf("%s: told %v", name, told)
+		}
+	}
+}
+
+// TestUnitsKnown: a tile is compared once, and not again by a process that finds the outcome in the
+// cache; a driver with another fingerprint compares anew.
+func TestUnitsKnown(t *testing.T) {
+	cache := &memoryCache{list: map[string]string{}}
+	compared := func(driver string) (n int) {
+		d, f := withUnits(t, "DiscreteGPU", spirv.Dialect, true, runtime.Config{})
+		f.info.Driver = driver
+		d = New("fake", f, spirv.Dialect, runtime.Config{Cache: cache})
+		for range 2 {
+			product(t, d, productText("float16"), 200, 200, 40)
+		}
+		d.notes.wait()
+		return len(f.made) - 1 // the product's own shader
+	}
+	for i, want := range []int{1, 0} {
+		if n := compared("1.0"); n != want {
+			t.Errorf("process %d compared %d tiles, want %d", i, n, want)
+		}
+	}
+	if n := compared("2.0"); n != 1 {
+		t.Errorf("another driver: %d tiles", n)
+	}
+}

@@ -131,7 +131,7 @@ nocgo() {
 # These tests compare launches with the oracle, one launch after another. Their only concurrency is
 # in C or on the GPU, where the race detector sees nothing, and it makes their oracles ten times
 # slower.
-one_by_one='^Test(BlockFunctions|Bytes|ContractSequence|Contract(Single|Narrow)|DotOnePanel|DotShort|DotWalks|Evaluators|ExtremaOfZeros|FFTOfPrimes|Halves|MachineArgs|MachineFolds|ShortRows|Totals|TotalsRandom|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|DotKernels|Every(Half|Op)|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Ops|Patterns|s)|Scans|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$'
+one_by_one='^Test(BlockFunctions|Bytes|ContractSequence|Contract(Single|Narrow)|DotOnePanel|DotShort|DotWalks|Evaluators|ExtremaOfZeros|FFTOfPrimes|GoAllocates|Halves|MachineArgs|MachineFolds|ShortRows|Totals|TotalsRandom|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|DotKernels|Every(Half|Op)|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Ops|Patterns|s)|Scans|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$'
 one_by_one+='|^Test(Suites|Isolated)$/^(BeyondOneBinding|Choices|Division|Dot|DotApart|DotDims|DotIntegers|DotFused|EngineBoundSteps|EngineGrads|EngineLimits|EngineOptim|EngineRecorded|EngineRecordedSteps|IndexedLoads|Reduce|ReduceColumns|ReduceNaN|ReduceRandom|RowKernels|RowKernelsCut|RowKernelsShared|RowOps|RowsTakenTogether|Scatter|ScatterReach)$'
 
 race() {

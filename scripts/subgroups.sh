@@ -70,7 +70,7 @@ for api in ${APIS:-opengl vulkan}; do
 			inside MILLRACE_REQUIRE=matrices /opt/spirv.test -test.run 'TestMatrices|TestValid' || failed=1
 			# The layers are required, as in CI.
 			inside CI=true MILLRACE_REQUIRE=vulkan /opt/gpu.test -test.timeout 20m "$@" || failed=1
-			inside CI=true MILLRACE_REQUIRE=vulkan,subgroups,matrices /opt/vulkan.test -test.timeout 60m "$@" || failed=1
+			inside CI=true MILLRACE_VULKAN=emulated MILLRACE_REQUIRE=vulkan,subgroups,matrices /opt/vulkan.test -test.timeout 60m "$@" || failed=1
 			;;
 		esac
 	done

@@ -75,6 +75,7 @@ func Open(match string) (*Device, error) {
 
 // start makes a device with the features that shaders use.
 func start(in *vk.Instance, a *adapter, set settings) (*Device, error) {
+	a.choose(set)
 	priority := float32(1)
 	queue := vk.DeviceQueueCreateInfo{SType: vk.StructureTypeDeviceQueueCreateInfo, QueueFamilyIndex: a.family, QueueCount: 1, PQueuePriorities: unsafe.Pointer(&priority)}
 	f11 := vk.PhysicalDeviceVulkan11Features{SType: vk.StructureTypePhysicalDeviceVulkan11Features, StorageBuffer16BitAccess: wanted(a.info.Store16)}
@@ -85,9 +86,6 @@ func start(in *vk.Instance, a *adapter, set settings) (*Device, error) {
 	f := vk.PhysicalDeviceFeatures2{SType: vk.StructureTypePhysicalDeviceFeatures2, PNext: unsafe.Pointer(&f12)}
 	if !set.unguarded {
 		f.Features.RobustBufferAccess = a.features.RobustBufferAccess
-	}
-	if set.buffered {
-		a.push = 0
 	}
 	extensions := []unsafe.Pointer{vk.Text(pushDescriptor)}
 	size := vk.PhysicalDeviceSubgroupSizeControlFeatures{SType: vk.StructureTypePhysicalDeviceSubgroupSizeControlFeatures, ComputeFullSubgroups: 1}

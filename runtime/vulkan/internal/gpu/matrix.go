@@ -20,8 +20,11 @@ const (
 )
 
 // vendors are those whose matrix units are used: NVIDIA, AMD, and Mesa's software device. Drivers of
-// others are said to compute wrong products, or to crash.
-var vendors = []uint32{0x10de, 0x1002, 0x10005}
+// others are said to compute wrong products, or to crash. Mesa's software device emulates the units,
+// slower than other tiles, so they are used only if the settings ask for it.
+var vendors = []uint32{0x10de, 0x1002, mesa}
+
+const mesa = 0x10005
 
 // matrixShapes lists the shapes of matrices that the adapter's driver has.
 func (a *adapter) matrixShapes(in *vk.Instance) ([]vk.CooperativeMatrixPropertiesKHR, error) {
@@ -80,6 +83,16 @@ func (a *adapter) units(in *vk.Instance, extensions []string, f12 *vk.PhysicalDe
 // matrices is a shape as a module has it.
 func matrices(x shader.Matrix) spirv.Matrices {
 	return spirv.Matrices{M: x.M, N: x.N, K: x.K, Of: map[ir.DType]string{ir.Float16: "f16", ir.BFloat16: "bf16"}[x.Of]}
+}
+
+// choose leaves out what the settings of a device do not want of the adapter.
+func (a *adapter) choose(set settings) {
+	if set.buffered {
+		a.push = 0
+	}
+	if a.info.Vendor == mesa && !set.emulated {
+		a.info.Matrices = nil
+	}
 }
 
 // brain reports whether some matrices are of bfloat16.

@@ -121,3 +121,21 @@ func TestMatricesFit(t *testing.T) {
 		}
 	}
 }
+
+// TestEmulated: matrix units that a driver emulates are used only if the settings ask for them.
+func TestEmulated(t *testing.T) {
+	for _, c := range []struct {
+		vendor uint32
+		set    settings
+		used   bool
+	}{
+		{mesa, settings{}, false},
+		{mesa, settings{emulated: true}, true},
+		{vendors[0], settings{}, true},
+	} {
+		a := &adapter{info: gpurun.Info{Vendor: c.vendor, Matrices: []shader.Matrix{{M: 8, N: 8, K: 8, Lanes: 8, Of: ir.Float16}}}}
+		if a.choose(c.set); len(a.info.Matrices) > 0 != c.used {
+			t.Errorf("vendor %#x, %+v: %v", c.vendor, c.set, a.info.Matrices)
+		}
+	}
+}

@@ -158,7 +158,7 @@ func (r *remembered) checkPlans() error {
 }
 
 // entryKinds are the kinds of entries that this version writes.
-var entryKinds = []string{kindPlan, "tuning", runtime.KindShader, "ahead", "binary", "compiler", "object"}
+var entryKinds = []string{kindPlan, "tuning", runtime.KindShader, "ahead", "binary", "compiler", "object", "peaks", "units"}
 
 // readSource reads all entries of a cache directory or of a bundle file, by kind and name. If
 // kinds are given, it reads only those.

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-var errNil = errors.New("nil matrix")
+var errNil = errors.New("the matrix is nil")
 
 // FromMatrix makes a tensor of Float64 with m's rows and columns, zeros outside of a band or a triangle
 // included. An empty matrix gives a tensor of 0 by 0. Later changes of m do not change it.
@@ -137,7 +137,7 @@ func values(t *millrace.Tensor) ([]float64, error) {
 		}
 		return v, err
 	default:
-		return nil, fmt.Errorf("%w: %v: want Float64 or Float32", millrace.ErrDType, dt)
+		return nil, fmt.Errorf("%w: the tensor is %v: want Float64 or Float32", millrace.ErrDType, dt)
 	}
 }
 

@@ -59,7 +59,7 @@ func openFile(f *os.File, path string) (*Archive, error) {
 // error.
 func NewArchive(r io.ReaderAt, size int64) (*Archive, error) {
 	if r == nil {
-		return nil, errors.New("npy: nil reader")
+		return nil, errors.New("npy: the reader is nil")
 	}
 	a, err := newArchive(r, size, "")
 	return a, named("", err)
@@ -98,7 +98,7 @@ type within struct {
 
 func (w within) ReadAt(p []byte, at int64) (int, error) {
 	if at < 0 || at > w.size {
-		return 0, fmt.Errorf("%w: position %d of %d bytes", zip.ErrFormat, at, w.size)
+		return 0, fmt.Errorf("%w: position %d is not within %d bytes", zip.ErrFormat, at, w.size)
 	}
 	return w.r.ReadAt(p, at)
 }

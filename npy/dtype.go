@@ -33,7 +33,7 @@ func parseDType(descr any) (dt millrace.DType, bigEndian bool, err error) {
 	name := strings.TrimLeft(text, "<>=|")
 	order := text[:len(text)-len(name)]
 	if len(order) > 1 {
-		return dt, false, fmt.Errorf("%w %q", ErrFormat, text)
+		return dt, false, fmt.Errorf("%w: the dtype is %q", ErrFormat, text)
 	}
 	for _, row := range dtypes {
 		if row.numpy != name {

@@ -50,7 +50,7 @@ func openAll(r *os.File, path string) (*File, error) {
 // NewFile is [Open] of the size bytes of r, such as an embedded file. A nil r is an error.
 func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	if r == nil {
-		return nil, errors.New("npy: nil reader")
+		return nil, errors.New("npy: the reader is nil")
 	}
 	f, err := newFile(r, size, "")
 	return f, named("", err)
@@ -58,14 +58,14 @@ func NewFile(r io.ReaderAt, size int64) (*File, error) {
 
 func newFile(r io.ReaderAt, size int64, path string) (*File, error) {
 	if size < 0 {
-		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
+		return nil, fmt.Errorf("%w: the file has %d bytes", ErrFormat, size)
 	}
 	info, err := readHeader(io.NewSectionReader(r, 0, size))
 	if err != nil {
 		return nil, err
 	}
 	if left := size - info.Offset; left < info.Bytes() {
-		return nil, cut(fmt.Errorf("%w after %d of %d bytes", io.ErrUnexpectedEOF, left, info.Bytes()))
+		return nil, cut(fmt.Errorf("%w: the data ends after %d of %d bytes", io.ErrUnexpectedEOF, left, info.Bytes()))
 	}
 	return &File{path: path, r: r, info: info}, nil
 }
@@ -115,7 +115,7 @@ func (f *File) Rows(i, n int) (*millrace.Tensor, error) {
 // RowsOn is [File.Rows] in a place. A nil place, or one that was not opened, is an error.
 func (f *File) RowsOn(p millrace.Place, i, n int) (*millrace.Tensor, error) {
 	if f == nil || f.r == nil {
-		return nil, errors.New("npy: nil File")
+		return nil, errors.New("npy: the File is nil")
 	}
 	t, err := f.rows(p, i, n)
 	return t, named(f.path, err)

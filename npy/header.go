@@ -63,7 +63,7 @@ func readHeader(r io.Reader) (Info, error) {
 	}
 	n := binary.LittleEndian.Uint32(length[:])
 	if n > maxHeader {
-		return Info{}, fmt.Errorf("%w: a header of %d bytes", ErrFormat, n)
+		return Info{}, fmt.Errorf("%w: the header has %d bytes", ErrFormat, n)
 	}
 	text := make([]byte, n)
 	if err := readFull(r, text); err != nil {
@@ -99,7 +99,7 @@ func readFull(r io.Reader, b []byte) error {
 // returns other errors unchanged.
 func endOf(err error, n, part int) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: %w in the header, after %d of %d bytes", ErrFormat, io.ErrUnexpectedEOF, n, part)
+		return fmt.Errorf("%w: %w: the header ends after %d of %d bytes", ErrFormat, io.ErrUnexpectedEOF, n, part)
 	}
 	return err
 }
@@ -114,7 +114,7 @@ func parseHeader(text string) (info Info, err error) {
 		return info, fmt.Errorf("%w header: %w", ErrFormat, err)
 	}
 	if p.space(); p.text != "" {
-		return info, fmt.Errorf("%w header: %q after its end", ErrFormat, p.text)
+		return info, fmt.Errorf("%w: the header is followed by %q", ErrFormat, p.text)
 	}
 	for _, key := range headerKeys {
 		if _, ok := m[key]; !ok {

@@ -25,7 +25,7 @@ func (p *parser) wrong() error {
 	if p.text == "" {
 		return fmt.Errorf("%w: it ends early", errLiteral)
 	}
-	return fmt.Errorf("%w, from %.20q on", errLiteral, p.text)
+	return fmt.Errorf("%w: %.20q is unexpected", errLiteral, p.text)
 }
 
 // parser reads a header from left to right. The dictionary has depth 0.

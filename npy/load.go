@@ -49,7 +49,7 @@ func Read(r io.Reader) (*millrace.Tensor, error) {
 // ReadOn is [Read] in a place. A nil place, or one that was not opened, is an error.
 func ReadOn(p millrace.Place, r io.Reader) (*millrace.Tensor, error) {
 	if r == nil {
-		return nil, errors.New("npy: nil reader")
+		return nil, errors.New("npy: the reader is nil")
 	}
 	t, err := read(p, r)
 	return t, named("", err)

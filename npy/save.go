@@ -22,7 +22,7 @@ func Save(path string, t *millrace.Tensor) error {
 // error, nothing.
 func Write(w io.Writer, t *millrace.Tensor) error {
 	if w == nil {
-		return errors.New("npy: nil writer")
+		return errors.New("npy: the writer is nil")
 	}
 	if err := check(t); err != nil {
 		return named("", err)

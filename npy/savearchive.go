@@ -39,7 +39,7 @@ func save(path string, tensors map[string]*millrace.Tensor, method uint16) error
 // after any other error, nothing.
 func WriteArchive(w io.Writer, tensors map[string]*millrace.Tensor) error {
 	if w == nil {
-		return errors.New("npy: nil writer")
+		return errors.New("npy: the writer is nil")
 	}
 	if err := checkAll(tensors); err != nil {
 		return named("", err)

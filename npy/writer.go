@@ -75,7 +75,7 @@ func (w *Writer) Len() int {
 // be used. An error of the disk ends it: Append and Close then return that error.
 func (w *Writer) Append(t *millrace.Tensor) error {
 	if w == nil || w.file == nil {
-		return errors.New("npy: nil Writer")
+		return errors.New("npy: the Writer is nil")
 	}
 	return named(w.path, w.append(t))
 }
@@ -93,7 +93,7 @@ func (w *Writer) append(t *millrace.Tensor) error {
 	case len(shape) != len(w.row)+1 || !slices.Equal(shape[1:], w.row):
 		return fmt.Errorf("%w: %v does not fit rows of %v: the first dimension is the number of rows", millrace.ErrShape, shape, w.row)
 	case t.Dim(0) > math.MaxInt-w.n:
-		return fmt.Errorf("%w: too many rows", millrace.ErrShape)
+		return fmt.Errorf("%w: there are too many rows", millrace.ErrShape)
 	}
 	if _, w.err = t.WriteTo(w.out); w.err != nil {
 		return w.err

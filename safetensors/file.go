@@ -55,7 +55,7 @@ func openFile(r *os.File, path string) (*File, error) {
 // NewFile is [Open] of the size bytes of r, such as an embedded file. A nil r is an error.
 func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	if r == nil {
-		return nil, errors.New("safetensors: nil reader")
+		return nil, errors.New("safetensors: the reader is nil")
 	}
 	f, err := newFile(r, size, "")
 	return f, named("", err)

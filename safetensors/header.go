@@ -132,7 +132,7 @@ func (r *reader) delim(want json.Delim) error {
 		return err
 	}
 	if t != want {
-		return fmt.Errorf("%w: %v in place of %v", errJSON, t, want)
+		return fmt.Errorf("%w: it has %v in place of %v", errJSON, t, want)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (r *reader) text() (string, error) {
 	}
 	s, ok := t.(string)
 	if !ok {
-		return "", fmt.Errorf("%w: %v in place of a string", errJSON, t)
+		return "", fmt.Errorf("%w: it has %v in place of a string", errJSON, t)
 	}
 	return s, nil
 }
@@ -185,14 +185,14 @@ func (r *reader) numbers(limit, width int) ([]int64, error) {
 		}
 		n, ok := t.(json.Number)
 		if !ok {
-			return nil, fmt.Errorf("%w: %v in place of a number", errJSON, t)
+			return nil, fmt.Errorf("%w: it has %v in place of a number", errJSON, t)
 		}
 		i, err := strconv.ParseUint(n.String(), 10, width-1)
 		if err != nil {
 			return nil, fmt.Errorf("%v is not a size", n)
 		}
 		if len(list) == limit {
-			return nil, fmt.Errorf("more than %d numbers", limit)
+			return nil, fmt.Errorf("there are more than %d numbers", limit)
 		}
 		list = append(list, int64(i))
 	}

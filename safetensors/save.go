@@ -30,7 +30,7 @@ func Save(path string, tensors map[string]*millrace.Tensor, metadata map[string]
 // error nothing is.
 func Write(w io.Writer, tensors map[string]*millrace.Tensor, metadata map[string]string) error {
 	if w == nil {
-		return errors.New("safetensors: nil writer")
+		return errors.New("safetensors: the writer is nil")
 	}
 	p, err := prepare(tensors, metadata)
 	if err != nil {

@@ -99,6 +99,9 @@ func TestPreparedCall(t *testing.T) {
 	k := scaled(t)
 	for _, tier := range []int{-1, 0} {
 		d := openTest(t, runtime.Config{Threads: 1, Tier: tier})
+		if tier == 0 && !d.machine {
+			continue // C is compiled in the background, so such a list is prepared later
+		}
 		h := kernels.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kernels.Dense)
 		bound(t, d, k, h, func(l *runtime.Launch) {
 			p := d.Prepare([]runtime.Launch{*l, *l}, nil)
@@ -106,7 +109,7 @@ func TestPreparedCall(t *testing.T) {
 				t.Fatal("not prepared")
 			}
 			defer p.Close()
-			one := tier == 0 && d.machine
+			one := tier == 0
 			for _, n := range []int64{0, 3} {
 				before := d.Stats().Launches
 				if got := p.Call(int(n)); got != one {

@@ -126,6 +126,9 @@ nocgo() {
 	if [ "$(go env GOARCH)" = amd64 ] && grep -qw avx512dq /proc/cpuinfo 2>/dev/null; then level=avx2; fi
 	step nocgo-test env CGO_ENABLED=0 MILLRACE_LEVEL=$level MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu,vulkan,narrow}" \
 		go test -vet=off -short -timeout 20m ./runtime/vulkan ./runtime/cpu ./runtime/cpu/internal/contract ./codegen/native/... ./internal/testing/apitest ./stream . ./cmd/fusebench
+	# A system without the drivers, whose programs run here all the same.
+	[ "$(go env GOOS)/$(go env GOARCH)" != linux/amd64 ] ||
+		step stubs env CGO_ENABLED=0 GOARCH=386 go test -vet=off -run '^TestStub$' ./runtime/vulkan ./runtime/webgpu ./runtime/opengl
 }
 
 # These tests compare launches with the oracle, one launch after another. Their only concurrency is

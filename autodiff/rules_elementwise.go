@@ -124,7 +124,7 @@ func siluBack(s *step, d *tensor) *tensor {
 
 // divBack of t/u: 1/u by t, and -(t/u)/u by u.
 func divBack(s *step) {
-	q := s.d
+	var q *tensor
 	if s.isScalar(1) {
 		q = s.d.DivScalar(s.scalar(1))
 	} else {

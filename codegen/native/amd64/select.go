@@ -23,8 +23,6 @@ var (
 	shls     = native.Row{native.I32: vpsllvd, native.I64: vpsllvq}
 	shrs     = native.Row{native.I32: vpsrlvd, native.I64: vpsrlvq}
 	sars     = native.Row{native.I32: vpsravd, native.I64: vpsravq}
-	shlsBy   = native.Row{native.F32: vpslld, native.F64: vpsllq, native.I32: vpslld, native.I64: vpsllq}
-	shrsBy   = native.Row{native.F32: vpsrld, native.F64: vpsrlq, native.I32: vpsrld, native.I64: vpsrlq}
 	cmps     = native.Row{vcmpps, vcmppd}
 	kcmps    = native.Row{kcmpps, kcmppd, vpcmpd, vpcmpq}
 	kcmpus   = native.Row{native.I32: vpcmpud, native.I64: vpcmpuq}
@@ -33,7 +31,6 @@ var (
 	logicAnd = native.Row{vpand, vpandq, vpand, vpandq}
 	logicOr  = native.Row{vpor, vporq, vpor, vporq}
 	logicXor = native.Row{vpxor, vpxorq, vpxor, vpxorq}
-	logicNot = native.Row{vpandn, vpandnq, vpandn, vpandnq}
 )
 
 // bitwise returns the instruction for elements of a kind. Without EVEX all kinds use the same.

@@ -71,10 +71,6 @@ func (l *Lane) Idle() bool { return l.done.Load() == l.Next }
 // Last is the Moment of the job submitted last. The caller holds the stream's lock.
 func (l *Lane) Last() Moment { return Moment{l, l.Next} }
 
-// reserved is the Moment of the job that will be submitted next. The caller holds the stream's lock
-// until it submits that job.
-func (l *Lane) reserved() Moment { return Moment{l, l.Next + 1} }
-
 // Queued is the Moment of the last job submitted before the call. It needs no lock.
 func (l *Lane) Queued() Moment {
 	l.Mu.Lock()

@@ -91,14 +91,6 @@ func intTable[T int32 | uint32 | int64 | uint64](name string) []T {
 	return t
 }
 
-func float32Table(name string) []float32 {
-	var t []float32
-	for _, b := range tableBits(name) {
-		t = append(t, math.Float32frombits(uint32(b)))
-	}
-	return t
-}
-
 func float64Table(name string) []float64 {
 	var t []float64
 	for _, b := range tableBits(name) {

@@ -9,9 +9,10 @@ import (
 // ranks orders the packages: imports go strictly down. The table equals that of
 // docs/architecture.md.
 var ranks = map[string]int{
-	"cmd/fusebench":             15,
-	"bench/peers":               15,
-	"optim":                     14,
+	"cmd/fusebench":             16,
+	"bench/peers":               16,
+	"optim":                     15,
+	"dist":                      14,
 	"nn":                        13,
 	"linalg":                    13,
 	"autodiff":                  12,
@@ -49,7 +50,7 @@ var ranks = map[string]int{
 }
 
 // public are the ranked packages that users import.
-var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonumx": true, "imagex": true, "debug": true}
+var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonumx": true, "imagex": true, "debug": true, "dist": true}
 
 // drivers register themselves and may import codegen and its printers. Their sub-folders are parts
 // of them.

@@ -17,11 +17,11 @@ import (
 // weights that all requests share.
 var serveSuite = &Suite{
 	name: "serve", about: "requests to a small network from many goroutines, and the waits of a reader", shape: shape{256, 512, 256}, sizes: serveSizes,
-	variants: always("batch-1", "batch-8"), free: true,
+	variants: always("batch-1", "batch-8", "together-1", "together-8"), free: true,
 	problem: func(variant string, s shape, as *arrays) (*problem, error) {
-		batch, err := strconv.Atoi(strings.TrimPrefix(variant, "batch-"))
-		if err != nil || batch < 1 || !strings.HasPrefix(variant, "batch-") {
-			return nil, usageError("-variants %q: want some of batch-1, batch-8 and the like", variant)
+		_, batch, err := requestVariant(variant)
+		if err != nil {
+			return nil, err
 		}
 		if err := ranked(s, serveSizes); err != nil {
 			return nil, err
@@ -31,6 +31,17 @@ var serveSuite = &Suite{
 		}
 		return request(batch, 0, s, as), nil
 	},
+}
+
+// requestVariant returns the parts of a variant's name: the way in which a request is computed, and
+// its rows.
+func requestVariant(variant string) (way string, batch int, err error) {
+	way, rows, _ := strings.Cut(variant, "-")
+	batch, err = strconv.Atoi(rows)
+	if err != nil || batch < 1 || answers[way] == nil {
+		return "", 0, usageError("-variants %q: want some of batch-1, batch-8, recorded-1, together-1 and the like", variant)
+	}
+	return way, batch, nil
 }
 
 const serveSizes = "features,hidden,results"

@@ -94,7 +94,7 @@ func (c *client) ask(l *load, until time.Time) error {
 			deadline = start.Add(time.Duration(1.5 * c.rng.Float64() * float64(c.usual)))
 			ctx, stop = context.WithDeadline(context.Background(), deadline)
 		}
-		err := v.answer(ctx, c.stream, v.asks[ask], c.out)
+		err := answers[v.way](v, ctx, c.stream, v.asks[ask], c.out)
 		took := time.Since(start)
 		if stop != nil {
 			stop()

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/millrace-go/millrace"
+	batches "github.com/millrace-go/millrace/serve"
 )
 
 // asksPerOffer is how many different requests of one size there are.
@@ -17,6 +15,7 @@ const asksPerOffer = 16
 // An offer is one size of request.
 type offer struct {
 	variant string
+	way     string // a key of answers
 	batch   int
 	asks    []*problem
 }
@@ -32,7 +31,7 @@ func offersOf(c *config, as *arrays) ([]*offer, error) {
 			return nil, err
 		}
 		o := &offer{variant: variant}
-		o.batch, _ = strconv.Atoi(strings.TrimPrefix(variant, "batch-")) // as Problem found
+		o.way, o.batch, _ = requestVariant(variant) // as the problem found
 		for i := range asksPerOffer {
 			o.asks = append(o.asks, request(o.batch, i, c.shape, as))
 		}
@@ -51,6 +50,9 @@ type service struct {
 	alone   [][]float32 // the result of each request when nothing else runs
 	row     Row         // the fields that all its rows share
 	exact   bool        // responses must have the bits of the results in alone
+
+	recording *millrace.Recording                // what way recorded runs
+	together  *batches.Batcher[float32, float32] // what way together runs; else nil
 }
 
 // newService computes every response alone and compares it with float64.
@@ -61,12 +63,15 @@ func newService(c *config, b *bench, o *offer) (*service, error) {
 		return nil, err
 	}
 	v.weights = xs[1:]
+	if err := v.prepare(); err != nil {
+		return nil, err
+	}
 	r, p := &v.row, o.asks[0]
 	r.Shape, r.IOBytes, r.IntermediateBytes = p.shape, int64(p.bytes(c.dtype)), int64(p.intermediate*c.dtype.size())
 	off := 0.0
 	for _, p := range o.asks {
 		out := make([]float32, p.oracle.elements())
-		if err := v.answer(nil, b.dev.DefaultStream(), p, out); err != nil {
+		if err := v.eager(nil, b.dev.DefaultStream(), p, out); err != nil {
 			return nil, err
 		}
 		v.alone = append(v.alone, out)
@@ -74,22 +79,6 @@ func newService(c *config, b *bench, o *offer) (*service, error) {
 	}
 	r.MaxAbsErr = number(off)
 	return v, nil
-}
-
-// answer computes a request on a stream and reads the result, unless ctx ends before; ctx may be
-// nil.
-func (v *service) answer(ctx context.Context, s *millrace.Stream, p *problem, out []float32) error {
-	return s.Scope(func(sc *millrace.Scope) error {
-		x := p.inputs[0]
-		in := append(make([]*millrace.Tensor, 0, 8), millrace.FromSliceOn(sc, x.f32, x.shape...))
-		y := p.program(append(in, v.weights...))
-		if ctx != nil {
-			if err := y.EvalContext(ctx); err != nil {
-				return err
-			}
-		}
-		return millrace.ReadInto(out, y)
-	})
 }
 
 // wrong compares a response with the one that was computed alone.

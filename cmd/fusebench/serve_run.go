@@ -23,6 +23,7 @@ func serveOn(c *config, v *serve, offers []*offer, device, mode string, budget t
 		if err != nil {
 			return nil, err
 		}
+		defer s.close()
 		for _, n := range v.counts {
 			l := newLoad(s, n, v.cancel)
 			loads, all = append(loads, l), append(all, l.contestant)

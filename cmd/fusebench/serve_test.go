@@ -16,7 +16,7 @@ func TestServe(t *testing.T) {
 	for _, device := range []string{"ref", "cpu"} {
 		t.Run(device, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "r.json")
-			code, out, errs := fusebench("serve", "-device", device, "-shape", "6,10,4", "-variants", "batch-1,batch-3", "-goroutines", "1,2,5", "-runs", "2",
+			code, out, errs := fusebench("serve", "-device", device, "-shape", "6,10,4", "-variants", "batch-1,batch-3,recorded-2,together-3", "-goroutines", "1,2,5", "-runs", "2",
 				"-warmup", "1", "-tier", "0", "-slice", "5ms", "-cancel", "0.5", "-reader=false", "-format", "json", "-o", file)
 			if code != 0 || out != "" || errs != "" {
 				t.Fatalf("exit %d, %q, %q", code, out, errs)
@@ -37,7 +37,8 @@ func TestServe(t *testing.T) {
 				}
 				givenUp += f.GivenUp
 			}
-			if want := []string{"batch-1/1", "batch-1/2", "batch-1/5", "batch-3/1", "batch-3/2", "batch-3/5"}; !slices.Equal(names, want) {
+			if want := []string{"batch-1/1", "batch-1/2", "batch-1/5", "batch-3/1", "batch-3/2", "batch-3/5",
+				"recorded-2/1", "recorded-2/2", "recorded-2/5", "together-3/1", "together-3/2", "together-3/5"}; !slices.Equal(names, want) {
 				t.Errorf("rows %q, want %q", names, want)
 			}
 			if givenUp == 0 {

@@ -28,6 +28,7 @@ import (
 	"github.com/millrace-go/millrace/examples/models"
 	"github.com/millrace-go/millrace/imagex"
 	"github.com/millrace-go/millrace/nn"
+	"github.com/millrace-go/millrace/serve"
 )
 
 const (
@@ -49,7 +50,11 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := serve(ctx, *address, newClassifier(model)); err != nil {
+	c, err := newClassifier(model)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := listen(ctx, *address, c); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -74,8 +79,8 @@ func learned(ctx context.Context, weights string, images, epochs int) (nn.Module
 	return model, nil
 }
 
-// serve answers until ctx is done, and then finishes what it has begun.
-func serve(ctx context.Context, address string, c *classifier) error {
+// listen answers until ctx is done, and then finishes what it has begun.
+func listen(ctx context.Context, address string, c *classifier) error {
 	h := &http.Server{
 		Addr: address, Handler: c,
 		ReadHeaderTimeout: patience, ReadTimeout: 2 * patience, WriteTimeout: 3 * patience, IdleTimeout: time.Minute,
@@ -85,7 +90,7 @@ func serve(ctx context.Context, address string, c *classifier) error {
 	log.Printf("listening at http://%s/classify", address)
 	select {
 	case err := <-failed:
-		c.close()
+		_ = c.batch.Close()
 		return err
 	case <-ctx.Done():
 	}
@@ -93,86 +98,27 @@ func serve(ctx context.Context, address string, c *classifier) error {
 	ends, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*patience)
 	defer cancel()
 	err := h.Shutdown(ends) // waits for requests
-	c.close()
+	_ = c.batch.Close()
 	return err
 }
 
-// classifier has a goroutine that computes what requests ask for.
+// classifier computes requests that wait at the same time together.
 type classifier struct {
 	mux   http.ServeMux
-	asked chan question
-	done  chan struct{} // the goroutine has ended
-	run   *millrace.Recording
+	batch *serve.Batcher[float32, float32]
 }
 
-// question is the pixels of an image, and where the probabilities go.
-type question struct {
-	pixels []float32
-	answer chan<- answer
-}
-
-type answer struct {
-	probabilities []float32
-	err           error
-}
-
-func newClassifier(model nn.Module) *classifier {
-	c := &classifier{asked: make(chan question), done: make(chan struct{})}
+func newClassifier(model nn.Module) (*classifier, error) {
 	forward := func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 		return []*millrace.Tensor{model.Forward(nn.Eval(), in[0]).Softmax(1)}, nil
 	}
-	c.run = millrace.NewRecording(forward, millrace.Axes{"images", "", "", ""})
-	c.mux.HandleFunc("POST /classify", c.classify)
-	go c.compute()
-	return c
-}
-
-// close ends the goroutine; no request is to come any more.
-func (c *classifier) close() {
-	close(c.asked)
-	<-c.done
-	c.run.Release()
-}
-
-// compute takes all questions that wait, and answers them together.
-func (c *classifier) compute() {
-	defer close(c.done)
-	for first := range c.asked {
-		batch := []question{first}
-		for more := true; more && len(batch) < mostBatch; {
-			select {
-			case q, ok := <-c.asked:
-				if more = ok; ok {
-					batch = append(batch, q)
-				}
-			default:
-				more = false
-			}
-		}
-		p, err := c.probabilities(batch)
-		for i, q := range batch {
-			if err != nil {
-				q.answer <- answer{err: err}
-				continue
-			}
-			q.answer <- answer{probabilities: p[i*len(labels) : (i+1)*len(labels)]}
-		}
-	}
-}
-
-func (c *classifier) probabilities(batch []question) ([]float32, error) {
-	pixels := make([]float32, 0, len(batch)*side*side)
-	for _, q := range batch {
-		pixels = append(pixels, q.pixels...)
-	}
-	x := millrace.FromSlice(pixels, len(batch), 1, side, side)
-	defer x.Release()
-	out, err := c.run.Run(context.Background(), x)
+	batch, err := serve.New[float32, float32](forward, serve.Options{Rows: mostBatch}, []int{1, side, side})
 	if err != nil {
 		return nil, err
 	}
-	defer out[0].Release()
-	return millrace.Values[float32](out[0])
+	c := &classifier{batch: batch}
+	c.mux.HandleFunc("POST /classify", c.classify)
+	return c, nil
 }
 
 // ServeHTTP makes it a handler.
@@ -196,29 +142,19 @@ func (c *classifier) classify(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	answers := make(chan answer, 1) // nobody waits for one who has gone
-	var a answer
-	select {
-	case c.asked <- question{pixels, answers}:
-		select {
-		case a = <-answers:
-		case <-ctx.Done():
-			a.err = ctx.Err()
-		}
-	case <-ctx.Done():
-		a.err = ctx.Err()
-	}
-	if errors.Is(a.err, context.DeadlineExceeded) {
+	out, err := c.batch.Run(ctx, pixels)
+	if errors.Is(err, context.DeadlineExceeded) {
 		http.Error(w, "too many requests wait", http.StatusServiceUnavailable)
 		return
 	}
-	if a.err != nil {
-		http.Error(w, a.err.Error(), http.StatusInternalServerError)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	probabilities := out[0]
 	best, each := 0, make(map[string]float32)
-	for i, p := range a.probabilities {
-		if each[labels[i]] = p; p > a.probabilities[best] {
+	for i, p := range probabilities {
+		if each[labels[i]] = p; p > probabilities[best] {
 			best = i
 		}
 	}

@@ -44,9 +44,12 @@ func started(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newClassifier(model)
+	c, err := newClassifier(model)
+	if err != nil {
+		t.Fatal(err)
+	}
 	h := httptest.NewServer(c)
-	t.Cleanup(func() { h.Close(); c.close() })
+	t.Cleanup(func() { h.Close(); _ = c.batch.Close() })
 	return h.URL + "/classify"
 }
 
@@ -245,12 +248,19 @@ func TestServe(t *testing.T) {
 	}
 	busy := httptest.NewServer(http.NotFoundHandler())
 	defer busy.Close()
-	if err := serve(t.Context(), busy.Listener.Addr().String(), newClassifier(model)); err == nil {
+	served := func(ctx context.Context, address string) error {
+		c, err := newClassifier(model)
+		if err != nil {
+			return err
+		}
+		return listen(ctx, address, c)
+	}
+	if err := served(t.Context(), busy.Listener.Addr().String()); err == nil {
 		t.Error("no error of an address that is taken")
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
-	go func() { stopped <- serve(ctx, "127.0.0.1:0", newClassifier(model)) }()
+	go func() { stopped <- served(ctx, "127.0.0.1:0") }()
 	stop()
 	select {
 	case err := <-stopped:

@@ -22,6 +22,7 @@ var ranks = map[string]int{
 	"imagex":                    12,
 	"debug":                     12,
 	"safetensors":               12,
+	"serve":                     12,
 	".":                         11,
 	"stream":                    10,
 	"internal/engine/exec":      9,
@@ -50,7 +51,7 @@ var ranks = map[string]int{
 }
 
 // public are the ranked packages that users import.
-var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonumx": true, "imagex": true, "debug": true, "dist": true}
+var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonumx": true, "imagex": true, "debug": true, "serve": true, "dist": true}
 
 // drivers register themselves and may import codegen and its printers. Their sub-folders are parts
 // of them.

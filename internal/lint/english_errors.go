@@ -29,7 +29,7 @@ var errorFuncs = map[string]bool{
 
 // sentencePackages are the folders in whose texts of errors each text is a sentence: it has a verb.
 // Texts of errors outside of functions are exempt, because other texts follow them.
-var sentencePackages = map[string]bool{".": true, "nn": true, "optim": true, "autodiff": true, "linalg": true, "imagex": true, "data": true, "npy": true, "safetensors": true, "gonumx": true, "plancache": true, "debug": true, "serve": true}
+var sentencePackages = map[string]bool{".": true, "nn": true, "optim": true, "autodiff": true, "linalg": true, "imagex": true, "data": true, "npy": true, "safetensors": true, "gonumx": true, "plancache": true, "debug": true, "serve": true, "dist/files": true}
 
 // verbs are the verbs of errors. A list tells "gradients" from "gives".
 var verbs = regexp.MustCompile(`\b(?:is|are|was|were|has|have|had|does|do|did|cannot|can|could|must|may|will|would|\w+ed|\w+n't|` +

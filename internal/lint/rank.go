@@ -13,6 +13,7 @@ var ranks = map[string]int{
 	"bench/peers":               16,
 	"optim":                     15,
 	"dist":                      14,
+	"dist/files":                14,
 	"nn":                        13,
 	"linalg":                    13,
 	"autodiff":                  12,
@@ -51,7 +52,7 @@ var ranks = map[string]int{
 }
 
 // public are the ranked packages that users import.
-var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonumx": true, "imagex": true, "debug": true, "serve": true, "dist": true}
+var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonumx": true, "imagex": true, "debug": true, "serve": true, "dist": true, "dist/files": true}
 
 // drivers register themselves and may import codegen and its printers. Their sub-folders are parts
 // of them.

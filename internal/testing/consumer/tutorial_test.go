@@ -24,6 +24,7 @@ func TestErrors(t *testing.T)     { follow(t, "errors.md", 1) }
 func TestMemory(t *testing.T)     { follow(t, "memory.md", 1) }
 func TestHotLoop(t *testing.T)    { follow(t, "guides/hot-loop.md", 1) }
 func TestDeployment(t *testing.T) { follow(t, "guides/deployment.md", 1) }
+func TestManyFiles(t *testing.T)  { follow(t, "guides/many-files.md", 1) }
 func TestServing(t *testing.T)    { follow(t, "guides/serving.md", 1) }
 func TestGraphics(t *testing.T)   { follow(t, "guides/graphics.md", 1) }
 func TestProfiling(t *testing.T)  { follow(t, "guides/profiling.md", 1) }

@@ -75,3 +75,13 @@ func collect(parts []any) (*walker, error) {
 	}
 	return all, nil
 }
+
+// Parts lists the parameters that [Save] of these parts writes, by their names in the file. Errors
+// are those of Save before it writes.
+func Parts(parts ...any) ([]Named, error) {
+	all, err := collect(parts)
+	if err != nil {
+		return nil, err
+	}
+	return all.found, nil
+}

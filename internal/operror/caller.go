@@ -73,7 +73,7 @@ func frameOf(pc uintptr) frame {
 // notCallers are the packages below the root that call it, or are called by
 // it, on a user's behalf.
 var notCallers = map[string]bool{
-	"autodiff": true, "data": true, "nn": true, "optim": true, "npy": true, "safetensors": true, "linalg": true, "gonumx": true, "imagex": true, "serve": true, "internal/tensorfile": true, "runtime/opengl": true,
+	"autodiff": true, "data": true, "nn": true, "optim": true, "dist": true, "npy": true, "safetensors": true, "linalg": true, "gonumx": true, "imagex": true, "serve": true, "internal/tensorfile": true, "runtime/opengl": true,
 	"stream": true, "internal/engine/exec": true, "internal/engine/planstore": true, "internal/engine/memory": true,
 	"internal/engine/device": true, "internal/engine/jobqueue": true, "internal/operror": true,
 }

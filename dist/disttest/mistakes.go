@@ -1,0 +1,113 @@
+package disttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/dist"
+)
+
+// mistake is a case that ends the World: on the last rank, odd runs in place of even, and every
+// rank must see an error of a kind that says parts.
+func mistake(name string, is func(error) bool, parts []string, even, odd func(ctx context.Context, w *dist.World) error) Case {
+	return Case{Name: name, Ranks: several, Fails: true, Run: func(ctx context.Context, w *dist.World) error {
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		begun := time.Now()
+		run := even
+		if w.Rank() == w.Size()-1 {
+			run = odd
+		}
+		err := run(ctx, w)
+		if took := time.Since(begun); took > Patience {
+			return fmt.Errorf("it took %v until the error %v", took, err)
+		}
+		if err := want(err, is, parts...); err != nil {
+			return err
+		}
+		if w.Err() == nil || w.Barrier(ctx) == nil {
+			return errors.New("the World goes on")
+		}
+		return nil
+	}}
+}
+
+// reduce is an AllReduce of ones.
+func reduce(dt millrace.DType, shape ...int) func(context.Context, *dist.World) error {
+	return func(_ context.Context, w *dist.World) error {
+		t := millrace.Ones(dt, shape...)
+		defer t.Release()
+		r := w.AllReduce(t)
+		defer r.Release()
+		return r.Err()
+	}
+}
+
+func barrier(ctx context.Context, w *dist.World) error { return w.Barrier(ctx) }
+
+// isFailed is a RankError of a rank that failed.
+func isFailed(err error) bool {
+	e, ok := errors.AsType[*dist.RankError](err)
+	return ok && e.State == dist.Failed
+}
+
+var errOwn = errors.New("the disk is on fire")
+
+func mistakes() []Case {
+	cases := []Case{
+		mistake("other shapes", isMismatch, []string{"allreduce", "float32 [3 4]", "float32 [4 3]"},
+			reduce(millrace.Float32, 3, 4), reduce(millrace.Float32, 4, 3)),
+		mistake("other dtypes", isMismatch, []string{"allreduce", "float32 [3]", "float64 [3]"},
+			reduce(millrace.Float32, 3), reduce(millrace.Float64, 3)),
+		mistake("another order", isMismatch, []string{"allreduce", "barrier"}, reduce(millrace.Float32, 3), barrier),
+		mistake("one call too many", isMismatch, []string{"allreduce", "close"},
+			reduce(millrace.Float32, 3), func(_ context.Context, w *dist.World) error { return w.Close() }),
+		mistake("an operand's error", isFailed, []string{"broadcast", "mistakes.go"},
+			reduce(millrace.Float32, 3), func(_ context.Context, w *dist.World) error {
+				x := millrace.Ones(millrace.Float32, 3)
+				defer x.Release()
+				bad := x.Add(millrace.Ones(millrace.Float32, 2))
+				r := w.AllReduce(bad)
+				if !errors.Is(r.Err(), millrace.ErrShape) {
+					return fmt.Errorf("the result's error is %w", r.Err())
+				}
+				return w.Err()
+			}),
+		mistake("a rank that fails", isFailed, []string{errOwn.Error()},
+			barrier, func(_ context.Context, w *dist.World) error {
+				w.Fail(errOwn)
+				if !errors.Is(w.Err(), errOwn) {
+					return fmt.Errorf("the World's error does not wrap the rank's: %w", w.Err())
+				}
+				return w.Err()
+			}),
+	}
+	local := Case{Name: "mistakes of one rank alone", Ranks: Sizes, Run: func(ctx context.Context, w *dist.World) error {
+		scalar, rows := millrace.Ones(millrace.Float32), millrace.Ones(millrace.Float32, 7*w.Size()+1)
+		defer scalar.Release()
+		defer rows.Release()
+		for _, c := range []struct {
+			r    *millrace.Tensor
+			is   func(error) bool
+			says string
+		}{
+			{w.AllGather(scalar), isShape, "0-d"},
+			{w.ReduceScatter(scalar), isShape, "axis 0"},
+			{w.AllToAll(scalar), isShape, "axis 0"},
+			{w.Broadcast(rows, w.Size()), isIndex, "rank"},
+			{w.Broadcast(rows, -1), isIndex, "rank"},
+			{w.AllReduce(nil), any_, ""},
+			{w.AllReduce(new(millrace.Tensor)), any_, ""},
+		} {
+			if err := want(c.r.Err(), c.is, c.says); err != nil {
+				return err
+			}
+		}
+		return w.Barrier(ctx)
+	}}
+	return append(cases, local)
+}

@@ -1,0 +1,203 @@
+package dist_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/dist"
+	"github.com/millrace-go/millrace/dist/local"
+	_ "github.com/millrace-go/millrace/internal/testing/nocache"
+)
+
+// TestAlone: without a launcher there is one rank, whose collectives are copies.
+func TestAlone(t *testing.T) {
+	w, err := dist.Open(context.Background(), dist.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Rank() != 0 || w.Size() != 1 || w.Err() != nil || w.Stopping() {
+		t.Errorf("rank %d of %d, %v, stopping %v", w.Rank(), w.Size(), w.Err(), w.Stopping())
+	}
+	x := millrace.FromSlice([]float32{1, 2})
+	if got := fmt.Sprint(w.AllReduce(x)); got != "[1. 2.]" {
+		t.Errorf("the sum is %s", got)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := w.Barrier(context.Background()); !errors.Is(err, dist.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := w.AllReduce(x).Err(); !errors.Is(err, dist.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := w.Close(); err != nil {
+		t.Errorf("the second Close: %v", err)
+	}
+}
+
+// TestLaunched: a launcher without a driver, and an unknown driver, are errors.
+func TestLaunched(t *testing.T) {
+	if _, err := dist.Open(context.Background(), dist.Options{Driver: "none"}); err == nil || !strings.Contains(err.Error(), "dist/mpi") {
+		t.Errorf("the error is %v", err)
+	}
+	t.Setenv("OMPI_COMM_WORLD_SIZE", "4")
+	if _, err := dist.Open(context.Background(), dist.Options{}); err == nil || !strings.Contains(err.Error(), "4 ranks") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// open opens a World on each rank of a net; options changes a rank's options.
+func open(n int, options func(r int, o *dist.Options)) ([]*dist.World, []error) {
+	net := local.New(n)
+	ws, errs := make([]*dist.World, n), make([]error, n)
+	var all sync.WaitGroup
+	for r := range ws {
+		all.Go(func() {
+			o := dist.Options{Opener: net.Opener(r), Log: func(string) {}}
+			options(r, &o)
+			ws[r], errs[r] = dist.Open(context.Background(), o)
+		})
+	}
+	all.Wait()
+	return ws, errs
+}
+
+// each runs f on all Worlds at once.
+func each(ws []*dist.World, f func(w *dist.World)) {
+	var all sync.WaitGroup
+	for _, w := range ws {
+		all.Go(func() { f(w) })
+	}
+	all.Wait()
+}
+
+// TestAnotherProgram: ranks of other executables are an error of all that says who has which, unless
+// it is allowed.
+func TestAnotherProgram(t *testing.T) {
+	programs := []string{"v1", "v2", "v1"}
+	_, errs := open(3, func(r int, o *dist.Options) { dist.SetProgram(o, programs[r]) })
+	for r, err := range errs {
+		if !errors.Is(err, dist.ErrMismatch) || !strings.Contains(err.Error(), "ranks 0, 2 run v1; rank 1 runs v2") {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+	ws, errs := open(3, func(r int, o *dist.Options) {
+		dist.SetProgram(o, programs[r])
+		o.AnyProgram = true
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	each(ws, func(w *dist.World) {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestStopping: what one rank was asked, all ranks report from the same call on.
+func TestStopping(t *testing.T) {
+	ws, errs := open(3, func(int, *dist.Options) {})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	ws[1].Ask()
+	each(ws, func(w *dist.World) {
+		if w.Stopping() {
+			t.Error("stopping before a call")
+		}
+	})
+	each(ws, func(w *dist.World) {
+		if err := w.Barrier(context.Background()); err != nil || !w.Stopping() {
+			t.Errorf("rank %d: %v, stopping %v", w.Rank(), err, w.Stopping())
+		}
+		w.Close()
+	})
+}
+
+// TestSignal: SIGTERM does not end the process, and is what Stopping reports.
+func TestSignal(t *testing.T) {
+	w, err := dist.Open(context.Background(), dist.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	p, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = p.Signal(syscall.SIGTERM)
+	}
+	if err != nil {
+		t.Skip("this system cannot send SIGTERM:", err)
+	}
+	for !w.Stopping() { // the signal is on its way; the test's own limit ends a wait in vain
+		if err := w.Barrier(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestOrder: calls of several goroutines of a rank run one after another, and a caller that gives up
+// leaves its call to the others.
+func TestOrder(t *testing.T) {
+	ws, errs := open(2, func(int, *dist.Options) {})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := ws[0].Barrier(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+	each(ws, func(w *dist.World) {
+		if w == ws[1] {
+			if err := w.Barrier(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				x := millrace.Ones(millrace.Int32, 100)
+				defer x.Release()
+				if v, err := millrace.Values[int32](w.AllReduce(x)); err != nil || v[99] != 2 {
+					t.Errorf("%v, %v", v, err)
+				}
+			})
+		}
+		all.Wait()
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestRecording: a Recording whose function calls a collective computes new values each time.
+func TestRecording(t *testing.T) {
+	w, err := dist.Open(context.Background(), dist.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	x := millrace.Ones(millrace.Float32, 3)
+	rec := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+		return []*millrace.Tensor{w.AllReduce(in[0].AddScalar(1)).AddScalar(1)}, nil
+	})
+	defer rec.Release()
+	for i := range 3 {
+		x.Set(millrace.Full(millrace.Float32, float64(i), 3))
+		out, err := rec.Run(context.Background(), x)
+		if want := fmt.Sprintf("[%d. %[1]d. %[1]d.]", i+2); err != nil || fmt.Sprint(out[0]) != want {
+			t.Errorf("%v, %v, want %s", out, err, want)
+		}
+	}
+}

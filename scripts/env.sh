@@ -67,6 +67,8 @@ wanted() {
 		command -v glslangValidator >/dev/null || printf 'glslang-tools '
 		command -v spirv-val >/dev/null || printf 'spirv-tools '
 		[ -e /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json ] || printf 'vulkan-validationlayers '
+		command -v mpirun.openmpi >/dev/null || printf 'openmpi-bin '
+		command -v mpiexec.hydra >/dev/null || printf 'mpich '
 		command -v chromium >/dev/null && command -v chromedriver >/dev/null || printf 'chromium chromium-driver '
 		have_windows || printf 'xvfb libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxxf86vm-dev '
 	fi

@@ -12,7 +12,7 @@ HAMMER=${HAMMER:-$([ "$CI" = true ] && echo 30s || echo 10s)}
 FUZZERS=${FUZZERS:-5}
 
 if [ "$CI" = true ]; then
-	export MILLRACE_REQUIRE=${MILLRACE_REQUIRE-cpu,webgpu,opengl,vulkan,chromium}
+	export MILLRACE_REQUIRE=${MILLRACE_REQUIRE-cpu,webgpu,opengl,vulkan,chromium,mpi}
 fi
 
 work=$(mktemp -d)
@@ -101,7 +101,13 @@ unit() {
 # the others find their place beside them.
 go_test_all() {
 	# shellcheck disable=SC2046 # a list of packages
-	go test -vet=off -timeout 20m ./runtime/cpu ./internal/testing/apitest ./runtime/webgpu ./runtime/opengl ./autodiff ./cmd/fusebench ./stream $(go list ./... | grep -v '/internal/lint$\|/runtime/vulkan$')
+	go test -vet=off -timeout 20m ./runtime/cpu ./internal/testing/apitest ./runtime/webgpu ./runtime/opengl ./autodiff ./cmd/fusebench ./stream $(go list ./... | grep -v '/internal/lint$\|/runtime/vulkan$\|/dist/mpi$')
+}
+
+# mpi runs ranks under the launchers of Open MPI and MPICH. Without one its tests are skipped.
+mpi() {
+	step mpi go test -vet=off -count=1 -timeout 20m ./dist/mpi
+	[ "$CGO_ENABLED" = 0 ] || step mpi-nocgo env CGO_ENABLED=0 go test -vet=off -count=1 -timeout 20m ./dist/mpi
 }
 
 # On amd64 the CPU device makes machine code, with cgo or without. Here kernels are C's, in
@@ -128,7 +134,7 @@ nocgo() {
 		go test -vet=off -short -timeout 20m ./runtime/vulkan ./runtime/cpu ./runtime/cpu/internal/contract ./codegen/native/... ./internal/testing/apitest ./stream . ./cmd/fusebench
 	# A system without the drivers, whose programs run here all the same.
 	[ "$(go env GOOS)/$(go env GOARCH)" != linux/amd64 ] ||
-		step stubs env CGO_ENABLED=0 GOARCH=386 go test -vet=off -run '^TestStub$' ./runtime/vulkan ./runtime/webgpu ./runtime/opengl
+		step stubs env CGO_ENABLED=0 GOARCH=386 go test -vet=off -run '^TestStub$' ./runtime/vulkan ./runtime/webgpu ./runtime/opengl ./dist/mpi
 }
 
 # These tests compare launches with the oracle, one launch after another. Their only concurrency is
@@ -316,9 +322,9 @@ accuracy_sample() { step accuracy-sample go test -tags accuracy -count=1 -timeou
 prepare
 remember_c
 # What is left out of the first list runs the same tests in other builds, or for long.
-here=(lint unit gomlx-here)
+here=(lint unit mpi gomlx-here)
 # What fails soonest comes first.
-everything=(lint cross unit others hammer fuzz)
+everything=(lint cross unit mpi others hammer fuzz)
 steps=("$@")
 if [ "$*" = check ] || [ $# = 0 -a "$CI" = true ]; then
 	steps=("${everything[@]}")

@@ -14,6 +14,7 @@ var ranks = map[string]int{
 	"optim":                     15,
 	"dist/local":                15,
 	"dist/disttest":             15,
+	"dist/mpi":                  15,
 	"dist":                      14,
 	"dist/files":                14,
 	"nn":                        13,
@@ -54,7 +55,7 @@ var ranks = map[string]int{
 }
 
 // public are the ranked packages that users import.
-var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonumx": true, "imagex": true, "debug": true, "serve": true, "dist": true, "dist/local": true, "dist/files": true}
+var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonumx": true, "imagex": true, "debug": true, "serve": true, "dist": true, "dist/local": true, "dist/mpi": true, "dist/files": true}
 
 // drivers register themselves and may import codegen and its printers. Their sub-folders are parts
 // of them.

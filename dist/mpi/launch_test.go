@@ -1,0 +1,116 @@
+//go:build linux && (amd64 || arm64)
+
+package mpi
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace-go/millrace/dist/internal/launcher"
+)
+
+// The tests start this test binary again under a launcher, where it runs one of the programs.
+var programs = map[string]func() error{}
+
+const programVariable = "MPI_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(programVariable); name != "" {
+		if err := programs[name](); err != nil {
+			fmt.Fprintf(os.Stderr, "program %s: %v\n", name, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+var mpirun = flag.String("mpirun", "", "a launcher to test instead of those that are installed; MILLRACE_MPI should name its library")
+
+// job is a launcher to test with.
+type job struct {
+	family launcher.Family
+	path   string
+	args   []string
+}
+
+// jobs are the launchers of this system, by Debian's names. A launcher that MILLRACE_REQUIRE asks
+// for with mpi must be there.
+func jobs(t *testing.T) map[string]job {
+	if *mpirun != "" {
+		out, _ := exec.Command(*mpirun, "--version").CombinedOutput()
+		if bytes.Contains(out, []byte("Open MPI")) || bytes.Contains(out, []byte("PRRTE")) {
+			return map[string]job{"given": {launcher.OpenMPI, *mpirun, []string{"--oversubscribe"}}}
+		}
+		return map[string]job{"given": {launcher.MPICH, *mpirun, nil}}
+	}
+	found := map[string]job{}
+	for name, j := range map[string]job{
+		"openmpi": {launcher.OpenMPI, "mpirun.openmpi", []string{"--oversubscribe"}},
+		"mpich":   {launcher.MPICH, "mpiexec.hydra", nil},
+	} {
+		path, err := exec.LookPath(j.path)
+		if err == nil {
+			j.path = path
+			found[name] = j
+			continue
+		}
+		why := fmt.Sprintf("no %s here (Debian: openmpi-bin, mpich)", j.path)
+		if slices.Contains(strings.Split(os.Getenv("MILLRACE_REQUIRE"), ","), "mpi") {
+			t.Error(why)
+		} else {
+			t.Log(why)
+		}
+	}
+	if len(found) == 0 {
+		t.Skip("no launcher of MPI is installed (Debian: openmpi-bin, mpich)")
+	}
+	return found
+}
+
+// run runs a program on n ranks, and returns all that it printed.
+func (j job) run(t *testing.T, program string, n int, env ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	args := append(slices.Clone(j.args), "-n", fmt.Sprint(n), os.Args[0])
+	c := exec.CommandContext(ctx, j.path, args...)
+	c.Env = append(os.Environ(), programVariable+"="+program, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	c.Env = append(c.Env, env...)
+	c.WaitDelay = 10 * time.Second
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+// each runs a program under every launcher with each number of ranks. Every rank must end it with
+// a line of its own.
+func each(t *testing.T, program string, sizes []int, env ...string) {
+	for name, j := range jobs(t) {
+		for _, n := range sizes {
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
+				out, err := j.run(t, program, n, env...)
+				for r := range n {
+					if line := fmt.Sprintf("%s: rank %d of %d is done\n", program, r, n); !strings.Contains(out, line) {
+						t.Errorf("%q is missing", line)
+					}
+				}
+				if err != nil || t.Failed() {
+					t.Errorf("%v:\n%s", err, out)
+				}
+			})
+		}
+	}
+}
+
+// finish prints the line that each looks for, in one write.
+func finish(d *driver, program string) {
+	os.Stdout.WriteString(fmt.Sprintf("%s: rank %d of %d is done\n", program, d.info.Rank, d.info.Size))
+}

@@ -28,6 +28,8 @@ import (
 //	             access them there
 //	Matrices     whether a GPU's shaders multiply 16-bit floats   matrices=on|off
 //	             by matrix units, if the adapter has some
+//	Precision    whether a GPU's matrix units multiply float32    precision=full|bf16x6|bf16x3
+//	             numbers in parts, faster and less precise
 //	Threads      worker threads of the CPU, at most 1024;         threads=2
 //	             0: GOMAXPROCS
 //	Compile      how kernels are compiled, and when               compile=background|wait|off|native|c
@@ -147,6 +149,19 @@ type MatrixMode = runtime.MatrixMode
 const (
 	MatricesOn  MatrixMode = runtime.MatricesOn  // if the adapter has some
 	MatricesOff MatrixMode = runtime.MatricesOff // never
+)
+
+// PrecisionMode says how a GPU multiplies float32 numbers in products of matrices, convolutions and
+// attention. Matrix units multiply them as sums of bfloat16 parts: see docs/numerics.md for the
+// errors. JAX has the same modes as BF16_BF16_F32_X6 and BF16_BF16_F32_X3.
+type PrecisionMode = runtime.PrecisionMode
+
+// The precision modes. Only Vulkan's shaders have matrix units. A device without those of bfloat16
+// counts a fallback, tells Trace.Error, and multiplies in float32.
+const (
+	PrecisionFull   PrecisionMode = runtime.PrecisionFull   // float32
+	PrecisionBF16x6 PrecisionMode = runtime.PrecisionBF16x6 // six products of three parts: as precise as float32
+	PrecisionBF16x3 PrecisionMode = runtime.PrecisionBF16x3 // three products of two parts: errors up to 2^-14 of the sum of magnitudes
 )
 
 // FusionMode says how recorded ops become kernels.

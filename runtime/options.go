@@ -46,6 +46,15 @@ const (
 	MatricesOff                   // never
 )
 
+// PrecisionMode selects how a GPU multiplies float32 numbers.
+type PrecisionMode uint8
+
+const (
+	PrecisionFull   PrecisionMode = iota // as float32
+	PrecisionBF16x6                      // three bfloat16 parts of each, and six of their products
+	PrecisionBF16x3                      // two parts, three products
+)
+
 // Cache stores bytes by kind and key: see package plancache. Get returns only data that this user
 // put there. Methods are safe for concurrent use.
 type Cache interface {
@@ -57,16 +66,17 @@ type Cache interface {
 
 // Config holds the options of Driver.Open. The zero value works.
 type Config struct {
-	Threads     int          // worker threads of the CPU device; 0: GOMAXPROCS at Open
-	Compile     CompileMode  // see CompileMode
-	Tier        int          // -1: interpreter only; 0: automatic; 1: compiled code, runs wait for it
-	Adapter     string       // part of an adapter's name, to choose among several
-	Isolate     bool         // runs the driver in its own process: see Isolator
-	Subgroups   SubgroupMode // of GPUs
-	Narrow      NarrowMode   // of GPUs
-	Matrices    MatrixMode   // of GPUs
-	MemoryLimit int64        // bytes of device memory; 0: no limit
-	Denormals   ir.Denormals // how arithmetic treats denormals; GPUs may differ
+	Threads     int           // worker threads of the CPU device; 0: GOMAXPROCS at Open
+	Compile     CompileMode   // see CompileMode
+	Tier        int           // -1: interpreter only; 0: automatic; 1: compiled code, runs wait for it
+	Adapter     string        // part of an adapter's name, to choose among several
+	Isolate     bool          // runs the driver in its own process: see Isolator
+	Subgroups   SubgroupMode  // of GPUs
+	Narrow      NarrowMode    // of GPUs
+	Matrices    MatrixMode    // of GPUs
+	Precision   PrecisionMode // of GPUs
+	MemoryLimit int64         // bytes of device memory; 0: no limit
+	Denormals   ir.Denormals  // how arithmetic treats denormals; GPUs may differ
 	// Cache, if set, keeps compiled results from one process to the next.
 	Cache Cache
 	// OnCompile and OnError, if set, are called after each compile and after each fault that the

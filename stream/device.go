@@ -50,8 +50,8 @@ func Open(o device.Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := drv.(runtime.Isolator); !ok && (o.Isolate || o.Subgroups != 0 || o.Narrow != 0 || o.Matrices != 0) {
-		return nil, fmt.Errorf("options isolate=on, subgroups=off, narrow=off and matrices=off are for GPUs, and device %q is not a GPU", o.Device)
+	if _, ok := drv.(runtime.Isolator); !ok && (o.Isolate || o.Subgroups != 0 || o.Narrow != 0 || o.Matrices != 0 || o.Precision != 0) {
+		return nil, fmt.Errorf("options isolate=on, subgroups=off, narrow=off, matrices=off and precision=bf16x6 or bf16x3 are for GPUs, and device %q is not a GPU", o.Device)
 	}
 	d := newDevice(o)
 	var cache runtime.Cache
@@ -67,6 +67,7 @@ func Open(o device.Options) (*Device, error) {
 		Subgroups:   o.Subgroups,
 		Narrow:      o.Narrow,
 		Matrices:    o.Matrices,
+		Precision:   o.Precision,
 		MemoryLimit: o.MemoryLimit,
 		Denormals:   o.Denormals,
 		Cache:       cache,

@@ -39,8 +39,8 @@ type Dialect struct {
 
 	// Matrices declares cooperative matrices of $0 by $2 and $2 by $1 elements of type $3; it is empty
 	// if the language has none. Shaders with them have vec4f16 or vec4bf16 in workgroup memory,
-	// made by halves(low, high) of two words; types mata, matb and matc, which a subgroup holds
-	// together; and matload, matloadt, matadd and matstore.
+	// made by halves(low, high) of two words or halves(floats) of a vec4f32; types mata, matb and
+	// matc, which a subgroup holds together; matload, matloadt, matadd and matstore; and sums of matc.
 	Matrices string
 
 	// Types spells f32, i32, u32, bool and wide, and the first four also as vec4f32 and so on. A
@@ -78,7 +78,7 @@ type Dialect struct {
 }
 
 // version changes whenever printed text may change.
-const version = 9
+const version = 10
 
 // head begins every shader.
 func (d *Dialect) head(subgroups bool) string {

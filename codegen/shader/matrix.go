@@ -3,6 +3,7 @@ package shader
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
@@ -10,7 +11,7 @@ import (
 
 // With Tile.Matrix a subgroup multiplies by cooperative matrices, which hardware has units for. Both
 // sides go into workgroup memory as the 16-bit floats from which the contraction's operands are
-// converted, so nothing is rounded. A side is stored in the order of its loads: along k if they are
+// converted, so nothing is rounded; float32 operands go there in parts (parts.go). A side is stored in the order of its loads: along k if they are
 // contiguous along k, else along m or n. The sums are float32. They go through workgroup memory too, a
 // line of matrices of every subgroup at a time, since only the device knows which invocation holds
 // which sum.
@@ -20,6 +21,21 @@ type Matrix struct {
 	M, N, K int
 	Lanes   int      // invocations of a subgroup
 	Of      ir.DType // of the elements: Float16 or BFloat16
+	Parts   int      // if 2 or 3: the operands are float32, each a sum of so many elements
+}
+
+// Operands is the dtype of the operands that are multiplied.
+func (x *Matrix) Operands() ir.DType {
+	if x.Parts > 0 {
+		return ir.Float32
+	}
+	return x.Of
+}
+
+// IsDot reports whether a prepared kernel contracts values of a dtype.
+func IsDot(k *codegen.Kernel, of ir.DType) bool {
+	dot := dotOf(k)
+	return dot >= 0 && k.Body[dot].DT == of
 }
 
 // matrixPad is the number of vectors behind each line of a side in workgroup memory, which puts
@@ -103,7 +119,7 @@ func (t *Tile) Fits() bool {
 			return false
 		}
 	}
-	return x.Lanes > 0 && halfTypes[x.Of] != "" && t.RowsPer > 0 && t.ColsPer > 0 &&
+	return x.Lanes > 0 && halfTypes[x.Of] != "" && (x.Parts == 0 || x.Parts == 2 || x.Parts == 3) && t.RowsPer > 0 && t.ColsPer > 0 &&
 		t.M%t.RowsPer+t.N%t.ColsPer+t.RowsPer%x.M+t.ColsPer%x.N+t.K%x.K == 0
 }
 
@@ -119,10 +135,13 @@ func (t *Tile) line(s tileSide) int {
 func (t *Tile) Memory() int {
 	a, b := t.sides()
 	sums := t.M / t.RowsPer * (t.N / t.ColsPer) * t.Matrix.M * (t.ColsPer + matrixSumPad)
-	return 8*(t.vectors(a)+t.vectors(b)) + 4*sums
+	return 8*t.planes()*(t.vectors(a)+t.vectors(b)) + 4*sums
 }
 
-// vectors is the length of a side's workgroup memory.
+// planes is the number of parts of each element in workgroup memory.
+func (t *Tile) planes() int { return max(t.Matrix.Parts, 1) }
+
+// vectors is the length of a side's workgroup memory, or of a plane of it.
 func (t *Tile) vectors(s tileSide) int {
 	switch {
 	case t.Matrix == Matrix{}:
@@ -145,7 +164,7 @@ func (p *printer) matrixFetch(s tileSide, batch int, id string) (at, value strin
 	p.f("let %s%s $u32 = e%s %% %du * 4u;", step, id, id, along)
 	p.f("let at%s $u32 = %s + x%s;", id, s.origin, id)
 	p.f("let to%s $u32 = k0 + k%s;", id, id)
-	list := make([]any, 4)
+	list := make([]string, 4)
 	for i := range list {
 		next := ""
 		if i > 0 {
@@ -157,7 +176,11 @@ func (p *printer) matrixFetch(s tileSide, batch int, id string) (at, value strin
 		}
 		list[i] = fmt.Sprintf("element_%s(%sat%s%s, to%s%s)", s.name, batchParams(batch, ""), id, x, id, k)
 	}
-	return fmt.Sprintf("%s%s * %du + %s%s / 4u", line, id, t.line(s), step, id), fmt.Sprintf("$halves(%s | %s << 16u, %s | %s << 16u)", list...)
+	at = fmt.Sprintf("%s%s * %du + %s%s / 4u", line, id, t.line(s), step, id)
+	if t.Matrix.Parts > 0 {
+		return at, fmt.Sprintf("%s(%s)", p.vec("f32", 4), strings.Join(list, ", "))
+	}
+	return at, fmt.Sprintf("$halves(%s | %s << 16u, %s | %s << 16u)", list[0], list[1], list[2], list[3])
 }
 
 // matrixStart prints where a subgroup's results are, and its sums.
@@ -180,14 +203,17 @@ func (p *printer) matrixMultiply() {
 	rows, cols := t.RowsPer/x.M, t.ColsPer/x.N
 	// matload expects lines of A along k, and lines of B along n.
 	load := func(name, typ string, s tileSide, from string, i, k int, across bool) {
-		how, at := "matload", fmt.Sprintf("(%s + %du) * %du + %du", from, i, t.line(s), k/4)
-		if !s.along {
-			at = fmt.Sprintf("%du + %s / 4u", k*t.line(s)+i/4, from)
+		for part := range t.planes() {
+			how, first := "matload", part*t.vectors(s)+k/4
+			at := fmt.Sprintf("(%s + %du) * %du + %du", from, i, t.line(s), first)
+			if !s.along {
+				at = fmt.Sprintf("%du + %s / 4u", part*t.vectors(s)+k*t.line(s)+i/4, from)
+			}
+			if across {
+				how = "matloadt"
+			}
+			p.f("let %s $%s = %s($%s, t%s[%s], %du);", t.part(name, part), typ, how, typ, s.name, at, t.line(s))
 		}
-		if across {
-			how = "matloadt"
-		}
-		p.f("let %s $%s = %s($%s, t%s[%s], %du);", name, typ, how, typ, s.name, at, t.line(s))
 	}
 	for k := 0; k < t.K; k += x.K {
 		p.open("{")
@@ -199,6 +225,10 @@ func (p *printer) matrixMultiply() {
 		}
 		for i := range rows {
 			for j := range cols {
+				if x.Parts > 0 {
+					p.f("r%dc%d = r%dc%d + %s;", i, j, i, j, t.partSum(fmt.Sprintf("x%d", i), fmt.Sprintf("y%d", j)))
+					continue
+				}
 				p.f("r%dc%d = matadd(x%d, y%d, r%dc%d);", i, j, i, j, i, j)
 			}
 		}

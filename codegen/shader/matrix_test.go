@@ -66,10 +66,16 @@ func TestMatrixTiles(t *testing.T) {
 	if got, want := base.Memory(), 8*(32*(64/4+2)+32*(32/4+2))+4*4*16*(16+4); got != want {
 		t.Errorf("%d bytes of workgroup memory, want %d", got, want)
 	}
+	base.Matrix.Parts = 3
+	if got, want := base.Memory(), 3*8*(32*(64/4+2)+32*(32/4+2))+4*4*16*(16+4); got != want || !base.Fits() {
+		t.Errorf("%d bytes of workgroup memory in parts, want %d", got, want)
+	}
+	base.Matrix.Parts = 0
 	for name, change := range map[string]func(*Tile){
 		"none":            func(t *Tile) { t.Matrix = Matrix{} },
 		"no lanes":        func(t *Tile) { t.Matrix.Lanes = 0 },
 		"float32":         func(t *Tile) { t.Matrix.Of = ir.Float32 },
+		"one part":        func(t *Tile) { t.Matrix.Parts = 1 },
 		"rows":            func(t *Tile) { t.RowsPer = 8 },
 		"columns":         func(t *Tile) { t.ColsPer = 4 },
 		"no rows":         func(t *Tile) { t.RowsPer = 0 },

@@ -73,6 +73,7 @@ func TestKeys(t *testing.T) {
 		"matrix":     func(v *Variant) { v.Mode, v.Tile.Matrix = Tiles, Matrix{M: 8, N: 8, K: 8, Lanes: 8} },
 		"shape":      func(v *Variant) { v.Mode, v.Tile.Matrix = Tiles, Matrix{M: 8, N: 8, K: 16, Lanes: 8} },
 		"a subgroup": func(v *Variant) { v.Mode, v.Tile.Matrix = Tiles, Matrix{M: 8, N: 8, K: 8, Lanes: 16} },
+		"in parts":   func(v *Variant) { v.Mode, v.Tile.Matrix = Tiles, Matrix{M: 8, N: 8, K: 8, Lanes: 8, Parts: 2} },
 		"halves":     func(v *Variant) { v.Mode, v.Tile.Matrix = Tiles, Matrix{M: 8, N: 8, K: 8, Lanes: 8, Of: ir.BFloat16} },
 		"along b":    func(v *Variant) { v.Mode, v.Tile.AlongB = Tiles, true },
 		"tail":       func(v *Variant) { v.Tail = true },

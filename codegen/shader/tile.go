@@ -119,8 +119,11 @@ func (p *printer) tileMain() {
 	}
 	sides := [2]ir.Ref{in.Args[0], in.Args[1]}
 	if matrix {
-		var of ir.DType
-		if of, sides = Halves(p.k); of != t.Matrix.Of || !t.Fits() || p.Matrices == "" {
+		of := in.DT
+		if t.Matrix.Parts == 0 {
+			of, sides = Halves(p.k)
+		}
+		if of != t.Matrix.Operands() || !t.Fits() || p.Matrices == "" {
 			p.fail("dot of %v and %v by matrices %+v: %w", in.DT, of, t, ir.ErrUnsupported)
 			return
 		}
@@ -132,7 +135,10 @@ func (p *printer) tileMain() {
 		from, to int // dims
 	}{{a, batch, batch + t.MDims}, {b, batch + t.MDims, v.Kept}} {
 		p.tileElement(side.name, sides[i], dot, batch, side.from, side.to)
-		p.workgroup("t"+side.name, p.tileVector(), t.vectors(side.tileSide))
+		p.workgroup("t"+side.name, p.tileVector(), t.planes()*t.vectors(side.tileSide))
+	}
+	if t.Matrix.Parts > 0 {
+		p.global.WriteString(p.block(partsText+laterParts[t.Matrix.Parts], 4))
 	}
 	p.begin(true)
 	for _, set := range p.words {
@@ -263,7 +269,13 @@ func (p *printer) tileLoad(batch int) {
 		for _, s := range sides {
 			p.loop("e", "lane", fmt.Sprintf("%du", s.size/4*t.K), fmt.Sprintf("%du", p.v.Group))
 			at, value := p.tileFetch(s, batch)
-			p.f("t%s[%s] = %s;", s.name, at, value)
+			if t.Matrix.Parts > 0 {
+				p.f("let l %s = %s;", p.fetched(), value)
+				value = "l"
+			}
+			for _, text := range p.tileStores(s, at, value) {
+				p.f("%s", text)
+			}
 			p.end()
 		}
 		return
@@ -274,13 +286,29 @@ func (p *printer) tileLoad(batch int) {
 			s.turn = fmt.Sprint(i)
 			p.f("let e%s%d $u32 = lane + %du;", s.name, i, i*p.v.Group)
 			at, value := p.tileFetch(s, batch)
-			p.f("let l%s%d %s = %s;", s.name, i, p.tileVector(), value)
-			stores = append(stores, fmt.Sprintf("t%s[%s] = l%s%d;", s.name, at, s.name, i))
+			p.f("let l%s%d %s = %s;", s.name, i, p.fetched(), value)
+			stores = append(stores, p.tileStores(s, at, fmt.Sprintf("l%s%d", s.name, i))...)
 		}
 	}
 	for _, text := range stores {
 		p.f("%s", text)
 	}
+}
+
+// fetched is the type of what tileFetch returns.
+func (p *printer) fetched() string {
+	if p.v.Tile.Matrix.Parts > 0 {
+		return p.vec("f32", 4)
+	}
+	return p.tileVector()
+}
+
+// tileStores are the statements that store what tileFetch returned.
+func (p *printer) tileStores(s tileSide, at, value string) []string {
+	if p.v.Tile.Matrix.Parts > 0 {
+		return p.partStores(s, at, value)
+	}
+	return []string{fmt.Sprintf("t%s[%s] = %s;", s.name, at, value)}
 }
 
 // tileSide is one side of a tile.

@@ -135,7 +135,7 @@ func (v *Variant) Key() string {
 		flag(t.Looped)
 		if x := &t.Matrix; *x != (Matrix{}) {
 			b = append(b, ' ')
-			for _, n := range [...]int{x.M, x.N, x.K, x.Lanes, int(x.Of)} {
+			for _, n := range [...]int{x.M, x.N, x.K, x.Lanes, int(x.Of), x.Parts} {
 				num(uint64(n))
 			}
 		}

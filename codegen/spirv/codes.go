@@ -16,7 +16,7 @@ const (
 	opVectorShuffle, opCompositeConstruct, opCompositeExtract      = 79, 80, 81
 
 	opConvertFToU, opConvertFToS, opConvertSToF, opConvertUToF                 = 109, 110, 111, 112
-	opUConvert, opBitcast                                                      = 113, 124
+	opUConvert, opFConvert, opBitcast                                          = 113, 115, 124
 	opSNegate, opFNegate                                                       = 126, 127
 	opIAdd, opFAdd, opISub, opFSub, opIMul, opFMul, opUDiv, opSDiv, opFDiv     = 128, 129, 130, 131, 132, 133, 134, 135, 136
 	opUMod, opSRem                                                             = 137, 138

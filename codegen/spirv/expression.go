@@ -58,6 +58,9 @@ func (c *compiler) binary(op string, x, y value) value {
 		t, table = t.as(boolean), comparisons
 	}
 	code := table[op].of(x.typ.kind)
+	if op == "+" && x.typ.kind == matrixC {
+		code = opFAdd
+	}
 	shift := (op == "<<" || op == ">>") && y.typ == x.typ.as(unsigned)
 	if code == 0 || x.typ != y.typ && !shift {
 		c.fail("%v %s %v", x.typ, op, y.typ)

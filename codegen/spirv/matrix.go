@@ -108,12 +108,16 @@ func (c *compiler) matrixMemory(of kind) uint32 {
 	return p.pointer
 }
 
-// halvesOf is the bits of two words as four elements of matrices, the lowest first.
+// halvesOf is four elements of matrices: the bits of two words, the lowest first, or four floats,
+// converted.
 func (c *compiler) halvesOf(args []value) value {
-	c.arity("halves", args, 2)
 	if c.half == none {
 		c.fail("the text does not declare matrices")
 	}
+	if len(args) == 1 {
+		return c.emit(opFConvert, typ{c.half, 4}, c.use(c.need(args[0], typ{float, 4})))
+	}
+	c.arity("halves", args, 2)
 	words := c.emit(opCompositeConstruct, typ{unsigned, 2}, c.use(c.need(args[0], u32)), c.use(c.need(args[1], u32)))
 	return c.emit(opBitcast, typ{c.half, 4}, words.id)
 }

@@ -20,7 +20,7 @@ const matrixTexts = "testdata/matrices/modules.txt"
 var shows = map[uint32]string{
 	opCapability: "OpCapability", opMemoryModel: "OpMemoryModel", opTypeFloat: "OpTypeFloat",
 	opTypeMatrix: "OpTypeCooperativeMatrixKHR", opMatrixLoad: "OpCooperativeMatrixLoadKHR", opMatrixStore: "OpCooperativeMatrixStoreKHR",
-	opMatrixMulAdd: "OpCooperativeMatrixMulAddKHR", opBitcast: "OpBitcast", opLoad: "OpLoad", opStore: "OpStore",
+	opMatrixMulAdd: "OpCooperativeMatrixMulAddKHR", opBitcast: "OpBitcast", opFConvert: "OpFConvert", opFAdd: "OpFAdd", opLoad: "OpLoad", opStore: "OpStore",
 	opControlBarrier: "OpControlBarrier", opAtomicStore: "OpAtomicStore", opCompositeConstruct: "OpCompositeConstruct",
 	opConstant: "OpConstant",
 }

@@ -33,29 +33,30 @@ const (
 // Options configure a device. The zero value opens the default device with
 // everything automatic.
 type Options struct {
-	Device      string               // driver name; "": MILLRACE_DEVICE, else "cpu"
-	Adapter     string               // part of an adapter's name, to choose among several
-	Isolate     bool                 // run a GPU's driver in a process of its own
-	Subgroups   runtime.SubgroupMode // whether a GPU's shaders use subgroups
-	Narrow      runtime.NarrowMode   // whether elements of 8 and 16 bits take their own size in a GPU's memory
-	Matrices    runtime.MatrixMode   // whether a GPU's shaders multiply by matrix units
-	Threads     int                  // CPU worker threads, at most 1024; 0: GOMAXPROCS
-	Compile     runtime.CompileMode  // what makes code for the CPU's tier 1, and whether runs wait for it
-	Tier        Tier                 // which tier of the CPU device runs
-	Explore     ExploreMode          // whether a segment's first run waits for its best plan
-	Fusion      FusionMode           //
-	Denormals   ir.Denormals         // how the CPU's arithmetic treats denormal numbers
-	Tune        TuneMode             // when ways to run a kernel are compared
-	TuneBudget  time.Duration        // most time for tuning in all; 0: 10 s in the background, else no limit
-	QueueCap    int                  // ops after which eager code is cut, at most 256; 0: 64, growing to a loop's end
-	MemoryLimit int64                // bytes of device memory; 0: no limit
-	PinnedLimit int64                // bytes that recipes may pin; 0: a quarter of MemoryLimit, or 1 GiB
-	Cache       string               // directory of the plan cache; "" or "off": none
-	CacheLimit  int64                // most bytes of the plan cache; 0: 512 MiB
-	Check       bool                 // run every new plan fused and op by op once, and compare
-	Lines       bool                 // store the caller's line of every op, not only of failed ones
-	Report      bool                 // record what runs, for a report
-	Trace       *Trace               // hooks; nil: none
+	Device      string                // driver name; "": MILLRACE_DEVICE, else "cpu"
+	Adapter     string                // part of an adapter's name, to choose among several
+	Isolate     bool                  // run a GPU's driver in a process of its own
+	Subgroups   runtime.SubgroupMode  // whether a GPU's shaders use subgroups
+	Narrow      runtime.NarrowMode    // whether elements of 8 and 16 bits take their own size in a GPU's memory
+	Matrices    runtime.MatrixMode    // whether a GPU's shaders multiply by matrix units
+	Precision   runtime.PrecisionMode // how a GPU multiplies float32 numbers
+	Threads     int                   // CPU worker threads, at most 1024; 0: GOMAXPROCS
+	Compile     runtime.CompileMode   // what makes code for the CPU's tier 1, and whether runs wait for it
+	Tier        Tier                  // which tier of the CPU device runs
+	Explore     ExploreMode           // whether a segment's first run waits for its best plan
+	Fusion      FusionMode            //
+	Denormals   ir.Denormals          // how the CPU's arithmetic treats denormal numbers
+	Tune        TuneMode              // when ways to run a kernel are compared
+	TuneBudget  time.Duration         // most time for tuning in all; 0: 10 s in the background, else no limit
+	QueueCap    int                   // ops after which eager code is cut, at most 256; 0: 64, growing to a loop's end
+	MemoryLimit int64                 // bytes of device memory; 0: no limit
+	PinnedLimit int64                 // bytes that recipes may pin; 0: a quarter of MemoryLimit, or 1 GiB
+	Cache       string                // directory of the plan cache; "" or "off": none
+	CacheLimit  int64                 // most bytes of the plan cache; 0: 512 MiB
+	Check       bool                  // run every new plan fused and op by op once, and compare
+	Lines       bool                  // store the caller's line of every op, not only of failed ones
+	Report      bool                  // record what runs, for a report
+	Trace       *Trace                // hooks; nil: none
 }
 
 // Validate returns an error that lists all problems of the options.
@@ -78,7 +79,7 @@ func (o *Options) Validate() error {
 	}{
 		{"Compile", uint8(o.Compile), uint8(runtime.CompileC)}, {"Tier", uint8(o.Tier), uint8(TierCompiled)},
 		{"Explore", uint8(o.Explore), uint8(ExploreWait)}, {"Fusion", uint8(o.Fusion), uint8(FusionOff)},
-		{"Subgroups", uint8(o.Subgroups), uint8(runtime.SubgroupsOff)}, {"Narrow", uint8(o.Narrow), uint8(runtime.NarrowOff)}, {"Matrices", uint8(o.Matrices), uint8(runtime.MatricesOff)}, {"Tune", uint8(o.Tune), uint8(TuneIdle)}, {"Denormals", uint8(o.Denormals), uint8(ir.FlushDenormals)},
+		{"Subgroups", uint8(o.Subgroups), uint8(runtime.SubgroupsOff)}, {"Narrow", uint8(o.Narrow), uint8(runtime.NarrowOff)}, {"Matrices", uint8(o.Matrices), uint8(runtime.MatricesOff)}, {"Precision", uint8(o.Precision), uint8(runtime.PrecisionBF16x3)}, {"Tune", uint8(o.Tune), uint8(TuneIdle)}, {"Denormals", uint8(o.Denormals), uint8(ir.FlushDenormals)},
 	} {
 		if e.value > e.max {
 			errs = append(errs, fmt.Errorf("option %s: unknown value %d", e.name, e.value))

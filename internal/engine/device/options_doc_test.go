@@ -48,7 +48,7 @@ func TestOptionsDoc(t *testing.T) {
 // fieldOf is the field that an option sets.
 func fieldOf(t *testing.T, o *option) string {
 	t.Helper()
-	for _, value := range []string{"on", "true", "7", "1s", "off", "wait", "flush", "1"} {
+	for _, value := range []string{"on", "true", "7", "1s", "off", "wait", "flush", "1", "bf16x3"} {
 		var opt Options
 		if !o.set(&opt, value) {
 			continue

@@ -32,6 +32,7 @@ var options = []option{
 	enumOption("subgroups", "whether a GPU's shaders use subgroups", []string{"on", "off"}, func(o *Options) *runtime.SubgroupMode { return &o.Subgroups }),
 	enumOption("narrow", "whether elements of 8 and 16 bits take their own size in a GPU's memory", []string{"on", "off"}, func(o *Options) *runtime.NarrowMode { return &o.Narrow }),
 	enumOption("matrices", "whether a GPU's shaders multiply by matrix units", []string{"on", "off"}, func(o *Options) *runtime.MatrixMode { return &o.Matrices }),
+	enumOption("precision", "how a GPU multiplies float32 numbers", []string{"full", "bf16x6", "bf16x3"}, func(o *Options) *runtime.PrecisionMode { return &o.Precision }),
 	intOption("threads", "worker threads of the CPU; 0: GOMAXPROCS", func(o *Options) *int { return &o.Threads }),
 	enumOption("compile", "who makes code of kernels, and when", []string{"background", "wait", "off", "native", "c"}, func(o *Options) *runtime.CompileMode { return &o.Compile }),
 	enumOption("tier", "how the CPU runs kernels: 0 interpreted, 1 compiled", []string{"auto", "0", "1"}, func(o *Options) *Tier { return &o.Tier }),

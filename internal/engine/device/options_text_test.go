@@ -25,6 +25,8 @@ func TestOptionsText(t *testing.T) {
 		{"opengl:subgroups=off", Options{Device: "opengl", Subgroups: runtime.SubgroupsOff}},
 		{"vulkan:narrow=off", Options{Device: "vulkan", Narrow: runtime.NarrowOff}},
 		{"vulkan:matrices=off", Options{Device: "vulkan", Matrices: runtime.MatricesOff}},
+		{"vulkan:precision=bf16x3", Options{Device: "vulkan", Precision: runtime.PrecisionBF16x3}},
+		{"vulkan:precision=full", Options{Device: "vulkan"}},
 		{`webgpu:adapter="llvmpipe (LLVM 15, 256 bits)"`, Options{Device: "webgpu", Adapter: "llvmpipe (LLVM 15, 256 bits)"}},
 		{"cpu: memory=512MiB , check", Options{Device: "cpu", MemoryLimit: 512 << 20, Check: true}},
 		{"cpu:memory=1GiB,pinned=1000,lines=false", Options{Device: "cpu", MemoryLimit: 1 << 30, PinnedLimit: 1000}},
@@ -50,7 +52,7 @@ func TestOptionsErrors(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{`"thread"`, "adapter, isolate, subgroups, narrow, matrices, threads, compile", `compile="maybe"`, "background, wait, off, native, c", `queue="x"`, "MemoryLimit is negative", `"lines" is given twice`} {
+	for _, want := range []string{`"thread"`, "adapter, isolate, subgroups, narrow, matrices, precision, threads, compile", `compile="maybe"`, "background, wait, off, native, c", `queue="x"`, "MemoryLimit is negative", `"lines" is given twice`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error does not say %s:\n%v", want, err)
 		}

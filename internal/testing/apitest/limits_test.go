@@ -85,7 +85,7 @@ func optionUses(t *testing.T) []optionUse {
 				return nil
 			}},
 		{zero: millrace.PlanFilter{}, use: func(opt any) error { return nil }},
-		{zero: millrace.Options{Device: "cpu"}, max: map[string]int64{"Threads": 1024, "QueueCap": 256, "Compile": 5, "Tier": 2, "Explore": 1, "Fusion": 1, "Denormals": 1, "Tune": 3, "Subgroups": 2, "Narrow": 2, "Matrices": 2},
+		{zero: millrace.Options{Device: "cpu"}, max: map[string]int64{"Threads": 1024, "QueueCap": 256, "Compile": 5, "Tier": 2, "Explore": 1, "Fusion": 1, "Denormals": 1, "Tune": 3, "Subgroups": 2, "Narrow": 2, "Matrices": 2, "Precision": 3},
 			free: map[string]string{"MemoryLimit": "more than there is is no limit", "PinnedLimit": "as MemoryLimit", "CacheLimit": "as MemoryLimit", "TuneBudget": "it is not all spent"},
 			use: func(opt any) error {
 				d, err := millrace.OpenOptions(opt.(millrace.Options))

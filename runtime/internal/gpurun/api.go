@@ -161,6 +161,7 @@ type Info struct {
 	Store16, Store8 bool
 
 	Matrices []shader.Matrix // that shaders can multiply, with sums of float32
+	Emulated bool            // Matrices have no hardware: they are for tests
 }
 
 // Faults of a Device that a Runner distinguishes.

@@ -87,6 +87,12 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 	if lang.Matrices != "" && c.Matrices == runtime.MatricesOn {
 		d.units.shapes, d.units.trusted = bestShapes(info.Matrices), map[shader.Tile]bool{}
 	}
+	if c.Precision != runtime.PrecisionFull && !d.units.inParts(c.Precision, info.Emulated) {
+		d.stats.fallbacks.Add(1)
+		if c.OnError != nil {
+			c.OnError(d.errorf("products of float32 stay as they are: no matrix units multiply bfloat16"))
+		}
+	}
 	if info.Points > 0 {
 		d.limits.threads = min(d.limits.threads, info.Points)
 	}
@@ -112,6 +118,10 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 	}
 	for _, x := range d.units.shapes {
 		d.caps.Fingerprint += fmt.Sprintf(" %+v", x)
+		if x.Parts > 0 {
+			d.caps.Description += fmt.Sprintf(", float32 multiplied as %d parts of %v", x.Parts, x.Of)
+			continue
+		}
 		d.caps.Description += fmt.Sprintf(", matrix units of %dx%dx%d %v", x.M, x.N, x.K, x.Of)
 	}
 	if c.Isolate {

@@ -13,14 +13,15 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// A contraction of 16-bit floats goes by the adapter's matrix units, if it has some. Drivers are said
+// A contraction of 16-bit floats goes by the adapter's matrix units, if it has some, and one of
+// float32 too if Config.Precision asks for it. Drivers are said
 // to have units that are wrong. So before a tile is used for the first time, a product of random
 // numbers is computed by it and compared with what the host computes. If they differ, or if the driver
 // rejects such a shader, the device uses its units no more.
 
 // units are the matrix units of a device.
 type units struct {
-	shapes []shader.Matrix // the best one of each dtype
+	shapes []shader.Matrix // the best one of each dtype of operands
 
 	mu      sync.Mutex // held during a comparison: others need its outcome
 	trusted map[shader.Tile]bool
@@ -43,12 +44,40 @@ func bestShapes(list []shader.Matrix) (best []shader.Matrix) {
 	return best
 }
 
-// shape is that for a dtype, or zero.
+// partsOf are the bfloat16 parts of a float32 operand.
+var partsOf = [...]int{runtime.PrecisionBF16x6: 3, runtime.PrecisionBF16x3: 2}
+
+// inParts adds the shape that multiplies float32 numbers by their parts, that of bfloat16. Units that
+// are emulated may be of float16 alone. They serve tests, which use numbers whose parts are float16
+// numbers too. The result says whether there is such a shape.
+func (u *units) inParts(mode runtime.PrecisionMode, emulated bool) bool {
+	for i := len(u.shapes) - 1; i >= 0; i-- { // bfloat16 is the last
+		if x := u.shapes[i]; x.Of == ir.BFloat16 || emulated {
+			x.Parts = partsOf[mode]
+			u.shapes = append(u.shapes, x)
+			return true
+		}
+	}
+	return false
+}
+
+// of is the dtype of a prepared kernel's operands for which there is a shape, or Invalid.
+func (u *units) of(k *codegen.Kernel) ir.DType {
+	if len(u.shapes) == 0 {
+		return ir.Invalid
+	}
+	if of, _ := shader.Halves(k); of != ir.Invalid || !shader.IsDot(k, ir.Float32) {
+		return of
+	}
+	return ir.Float32
+}
+
+// shape is that for a dtype of operands, or zero.
 func (u *units) shape(of ir.DType) shader.Matrix {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, x := range u.shapes {
-		if x.Of == of && !u.refused {
+		if x.Operands() == of && !u.refused {
 			return x
 		}
 	}
@@ -104,16 +133,21 @@ func (u *units) known(d *Runner, t shader.Tile) (known bool, wrong, err error) {
 	return true, nil, nil
 }
 
-// productError is the largest error of a sum of products, as a part of the sum of their magnitudes:
-// far above that of float32, far below that of 16-bit sums.
-const productError = 0x1p-16
+// productError is the largest error of a sum of products, as a part of the sum of their magnitudes, by
+// the number of parts: far above that of float32, far below that of 16-bit sums. Two parts lack
+// up to 2^-14; of three, none may be missing.
+var productError = [...]float64{0: 0x1p-16, 2: 0x1p-14, 3: 0x1p-19}
 
 // compareProduct multiplies matrices of random numbers by a tile. wrong says that the results are
 // not the host's, or that the driver does not compile the shader; err is another failure.
 func (d *Runner) compareProduct(t shader.Tile) (wrong, err error) {
-	of := t.Matrix.Of
-	k, err := codegen.Parse(fmt.Sprintf("in 0 : %[1]v\nin 1 : %[1]v\nout 2 : float32 row\n%%0 = load 0 : %[1]v\n%%1 = load 1 : %[1]v\n"+
-		"%%2 = cast %%0 : float32\n%%3 = cast %%1 : float32\n%%4 = dot %%2 %%3 : float32\nstore 2 %%4", of))
+	of := t.Matrix.Operands()
+	text := "in 0 : %[1]v\nin 1 : %[1]v\nout 2 : float32 row\n%%0 = load 0 : %[1]v\n%%1 = load 1 : %[1]v\n" +
+		"%%2 = cast %%0 : float32\n%%3 = cast %%1 : float32\n%%4 = dot %%2 %%3 : float32\nstore 2 %%4"
+	if of == ir.Float32 {
+		text = "in 0 : %[1]v\nin 1 : %[1]v\nout 2 : %[1]v row\n%%0 = load 0 : %[1]v\n%%1 = load 1 : %[1]v\n%%2 = dot %%0 %%1 : %[1]v\nstore 2 %%2"
+	}
+	k, err := codegen.Parse(fmt.Sprintf(text, of))
 	if err != nil {
 		return nil, err
 	}
@@ -148,11 +182,11 @@ func (d *Runner) compareProduct(t shader.Tile) (wrong, err error) {
 		if l.Args[i].Buf = b; i == len(values) {
 			break
 		}
-		data := make([]byte, 0, count*2)
+		data := make([]byte, 0, count*4)
 		for range count {
 			bits := ir.FloatBits(of, rng.Float64()*4-2)
 			values[i] = append(values[i], ir.BitsFloat(of, bits))
-			data = binary.LittleEndian.AppendUint16(data, uint16(bits))
+			data = binary.LittleEndian.AppendUint32(data, uint32(bits))[:len(data)+of.Size()]
 		}
 		if err := d.Write(b, dt, 0, data); err != nil {
 			return nil, err
@@ -177,7 +211,7 @@ func (d *Runner) compareProduct(t shader.Tile) (wrong, err error) {
 				sum, size = sum+x, size+math.Abs(x)
 			}
 			y := float64(math.Float32frombits(binary.LittleEndian.Uint32(got[(i*n+j)*4:])))
-			if !(math.Abs(y-sum) <= productError*size) {
+			if !(math.Abs(y-sum) <= productError[t.Matrix.Parts]*size) {
 				return fmt.Errorf("result (%d, %d) of %d products of %v is %v, the host computes %v", i, j, steps, of, y, sum), nil
 			}
 		}
@@ -185,16 +219,23 @@ func (d *Runner) compareProduct(t shader.Tile) (wrong, err error) {
 	return nil, nil
 }
 
-// Tiles by matrices, the largest first. A subgroup computes RowsPer by ColsPer results. A smaller
+// Tiles by matrices, the largest first; operands in parts take more of a workgroup's memory. A subgroup computes RowsPer by ColsPer results. A smaller
 // tile is used where a larger one gives fewer than busyTiles workgroups, and where the device's
-// limits want it.
+// limits want it. A software adapter takes the first one that it allows.
 var (
 	unitTiles = []shader.Tile{
 		{M: 128, N: 128, K: 32, RowsPer: 64, ColsPer: 32},
 		{M: 64, N: 64, K: 32, RowsPer: 32, ColsPer: 32},
 		{M: 32, N: 32, K: 32, RowsPer: 16, ColsPer: 16},
 	}
+	partTiles = []shader.Tile{
+		{M: 128, N: 128, K: 16, RowsPer: 64, ColsPer: 32},
+		{M: 128, N: 64, K: 16, RowsPer: 32, ColsPer: 32},
+		unitTiles[1], unitTiles[2],
+	}
 	softTiles = []shader.Tile{{M: 32, N: 32, K: 32, RowsPer: 16, ColsPer: 16, Looped: true}}
+	// A software device's compiler takes seconds for tens of products of matrices.
+	softPartTiles = []shader.Tile{{M: 32, N: 32, K: 16, RowsPer: 16, ColsPer: 8, Looped: true}, softTiles[0]}
 )
 
 const busyTiles = 128
@@ -205,8 +246,13 @@ func (p *piece) unitTile(instead shader.Tile, batch, m, n int64) (shader.Tile, b
 		return instead, false
 	}
 	list := unitTiles
-	if p.software {
+	switch {
+	case p.software && p.matrix.Parts > 0:
+		list = softPartTiles
+	case p.software:
 		list = softTiles
+	case p.matrix.Parts > 0:
+		list = partTiles
 	}
 	best, found := instead, false
 	for _, t := range list {
@@ -215,7 +261,7 @@ func (p *piece) unitTile(instead shader.Tile, batch, m, n int64) (shader.Tile, b
 			continue
 		}
 		best, found = t, true
-		if batch*(m/int64(t.M))*(n/int64(t.N)) >= busyTiles {
+		if p.software || batch*(m/int64(t.M))*(n/int64(t.N)) >= busyTiles {
 			break
 		}
 	}

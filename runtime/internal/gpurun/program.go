@@ -14,13 +14,13 @@ import (
 
 // program is a kernel with its shaders so far.
 type program struct {
-	dev    *Runner
-	kernel *codegen.Kernel // as fusion wrote it
-	ready  *codegen.Kernel // in the printer's form
-	groups bool            // rows may use subgroups
-	halves ir.DType        // of which a contraction is, for matrix units; or Invalid
-	tile   *shader.Tile    // used whatever the launch; usually nil
-	lanes  int             // largest number of points per step
+	dev     *Runner
+	kernel  *codegen.Kernel // as fusion wrote it
+	ready   *codegen.Kernel // in the printer's form
+	groups  bool            // rows may use subgroups
+	factors ir.DType        // of a contraction by matrix units, 16-bit floats or float32; or Invalid
+	tile    *shader.Tile    // used whatever the launch; usually nil
+	lanes   int             // largest number of points per step
 
 	mu        sync.Mutex
 	variants  map[string]*variant
@@ -72,9 +72,7 @@ func (d *Runner) build(c *codegen.Kernel) (*program, error) {
 		return fail(err)
 	}
 	p := &program{dev: d, kernel: c, ready: ready, groups: d.lang.HasSubgroups(ready), lanes: 4, variants: map[string]*variant{}}
-	if len(d.units.shapes) > 0 {
-		p.halves, _ = shader.Halves(ready)
-	}
+	p.factors = d.units.of(ready)
 	if sorts(ready) {
 		if err := d.tryApart(p); err != nil {
 			return fail(err)

@@ -42,6 +42,8 @@ var turns = []turn{
 	{"units=128x64/32x32", tiles, united(shader.Tile{M: 128, N: 64, K: 32, RowsPer: 32, ColsPer: 32}), true},
 	{"units=128x128/64x32", tiles, united(unitTiles[0]), true},
 	{"units=128x128/64x64", tiles, united(shader.Tile{M: 128, N: 128, K: 32, RowsPer: 64, ColsPer: 64}), true},
+	{"units=128x64x16/32x32", tiles, united(partTiles[1]), true},
+	{"units=128x128x16/64x32", tiles, united(partTiles[0]), true},
 }
 
 var (
@@ -78,7 +80,7 @@ func (p *program) chosen(pc *piece) (shader.Variant, error) {
 		v.Tile, v.Group = *p.tile, p.tile.Group()
 		return v, nil
 	}
-	pc.matrix = p.dev.units.shape(p.halves)
+	pc.matrix = p.dev.units.shape(p.factors)
 	v, err := p.turned(pc)
 	if err != nil || v.Tile.Matrix == (shader.Matrix{}) {
 		return v, err
@@ -124,7 +126,7 @@ func (d *Runner) Choices(l *runtime.Launch) (c runtime.Choices) {
 	mode, units := shader.Map, false
 	switch {
 	case dotOf(p.ready) >= 0:
-		mode, units = shader.Tiles, d.units.shape(p.halves) != shader.Matrix{}
+		mode, units = shader.Tiles, d.units.shape(p.factors) != shader.Matrix{}
 	case p.kernel.HasRows():
 		if mode = shader.Cols; byRows(p.kernel, l) {
 			return c

@@ -42,14 +42,17 @@ func multiply(list []Dispatch) {
 			continue
 		}
 		of := ir.Float16
-		if strings.Contains(p.source, "bf16") {
+		switch {
+		case strings.Contains(p.source, "part1("):
+			of = ir.Float32
+		case strings.Contains(p.source, "bf16"):
 			of = ir.BFloat16
 		}
 		var data [3][]byte
 		for i := range data {
 			data[i] = x.Bind[i].Buf.(*fakeBuffer).memory()
 		}
-		for _, t := range append([]shader.Tile{{M: 128, N: 64, K: 32}}, unitTiles...) { // those of software are among them
+		for _, t := range append(append([]shader.Tile{{M: 128, N: 64, K: 32}}, unitTiles...), partTiles...) { // those of software are among them
 			m, n, k := t.M+5, t.N+3, 2*t.K+1
 			if x.Bind[0].Size != int64((m*k*4+15)&^15) || x.Bind[1].Size != int64((n*k*4+15)&^15) {
 				continue
@@ -184,5 +187,62 @@ func TestUnitsKnown(t *testing.T) {
 	}
 	if n := compared("2.0"); n != 1 {
 		t.Errorf("another driver: %d tiles", n)
+	}
+}
+
+// TestPrecision: with the option, products of float32 go by units of bfloat16 in parts, by tiles that
+// fit the memory of a workgroup. Without such units they stay as they are, which is counted and told.
+// Emulated units of float16 take their place.
+func TestPrecision(t *testing.T) {
+	const full, six, three = runtime.PrecisionFull, runtime.PrecisionBF16x6, runtime.PrecisionBF16x3
+	both, halves := someUnits, someUnits[:2]
+	for _, c := range []struct {
+		name      string
+		lang      *shader.Dialect
+		matrices  []shader.Matrix
+		emulated  bool
+		mode      runtime.PrecisionMode
+		kernel    string
+		m, n      int64
+		text      []string // in the shader; the first says whether parts are used
+		fallbacks int64
+	}{
+		{"three parts", spirv.Dialect, both, false, six, productText("float32"), 200, 200, []string{"part2(", "matrices 16 8 8 bf16", "groups 128 {"}, 0},
+		{"two parts", spirv.Dialect, both, false, three, productText("float32"), 200, 200, []string{"part1(", "matrices 16 8 8 bf16", "groups 128 {"}, 0},
+		{"large", spirv.Dialect, both, false, three, productText("float32"), 2048, 2048, []string{"part1(", "matrices 16 8 8 bf16", "groups 256 {"}, 0},
+		{"emulated", spirv.Dialect, halves, true, three, productText("float32"), 200, 200, []string{"part1(", "matrices 16 16 16 f16"}, 0},
+		{"full", spirv.Dialect, both, false, full, productText("float32"), 200, 200, nil, 0},
+		{"other dtypes", spirv.Dialect, both, false, six, productText("bfloat16"), 200, 200, nil, 0},
+		{"integers", spirv.Dialect, both, false, six, productText("int32"), 200, 200, nil, 0},
+		{"no bfloat16", spirv.Dialect, halves, false, six, productText("float32"), 200, 200, nil, 1},
+		{"no units", spirv.Dialect, nil, false, three, productText("float32"), 200, 200, nil, 1},
+		{"a language without", glsl.Dialect, both, false, three, productText("float32"), 200, 200, nil, 1},
+	} {
+		var told []string
+		f := newFake()
+		f.info.Kind, f.info.Matrices, f.info.Emulated, f.info.Limits.WorkgroupStorage = "DiscreteGPU", c.matrices, c.emulated, 48<<10
+		f.afterwards = multiply
+		d := New("fake", f, c.lang, runtime.Config{Precision: c.mode, OnError: func(err error) { told = append(told, err.Error()) }})
+		text := product(t, d, c.kernel, c.m, c.n, 40)
+		for _, want := range c.text {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", c.name, want, text)
+			}
+		}
+		if c.text == nil && strings.Contains(text, "part1(") {
+			t.Errorf("%s: in parts:\n%s", c.name, text)
+		}
+		if n := d.Stats().Fallbacks; n != c.fallbacks || int64(len(told)) != n || n > 0 && !strings.Contains(told[0], "no matrix units multiply bfloat16") {
+			t.Errorf("%s: %d fallbacks, told %q", c.name, n, told)
+		}
+		_ = d.Close()
+	}
+	scopes := map[string]bool{}
+	for _, mode := range []runtime.PrecisionMode{full, six, three} {
+		d, _ := withUnits(t, "DiscreteGPU", spirv.Dialect, true, runtime.Config{Precision: mode})
+		scopes[d.Caps().Scope()] = true
+	}
+	if len(scopes) != 3 {
+		t.Errorf("%d scopes of three modes", len(scopes))
 	}
 }

@@ -90,7 +90,7 @@ func (a *adapter) choose(set settings) {
 	if set.buffered {
 		a.push = 0
 	}
-	if a.info.Vendor == mesa && !set.emulated {
+	if a.info.Emulated = a.info.Vendor == mesa && set.emulated; a.info.Vendor == mesa && !set.emulated {
 		a.info.Matrices = nil
 	}
 }

@@ -137,5 +137,8 @@ func TestEmulated(t *testing.T) {
 		if a.choose(c.set); len(a.info.Matrices) > 0 != c.used {
 			t.Errorf("vendor %#x, %+v: %v", c.vendor, c.set, a.info.Matrices)
 		}
+		if want := c.vendor == mesa && c.used; a.info.Emulated != want {
+			t.Errorf("vendor %#x, %+v: emulated: %v", c.vendor, c.set, a.info.Emulated)
+		}
 	}
 }

@@ -297,7 +297,9 @@ func overlay(base, top Options) Options {
 // Dropped (queued compiles of kernels that nothing uses any more), Fallbacks, Tier0 (interpreted
 // launches), Tier0Points (elements of those), Hidden (scores of attention not computed,
 // because a mask hides them), Grouped (launches that ran beside others of their list, each on one
-// thread), Prepared (launches of lists that were prepared once, such as a [Recording]'s), Waits
+// thread), Prepared (launches of lists that were prepared once, such as a [Recording]'s), Recorded
+// and Replayed (of a GPU: recordings of such lists, and launches that ran as recorded), Unsteady
+// (of a GPU: lists that were prepared in vain), Waits
 // (of a GPU, to learn of indices out of range), Allocs, AllocBytes, PeakBytes since
 // [Device.ResetPeak], PoolBytes, PoolHits, CompileNanos, NativeKernels (variants of kernels for
 // which the process made machine code), NativeBytes (of that code now, for all devices) and

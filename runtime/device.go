@@ -141,6 +141,7 @@ type Stats struct {
 	Prepared     int64 // launches of prepared lists, see Preparer
 	Recorded     int64 // how often a GPU's driver recorded a prepared list, for other buffers again
 	Replayed     int64 // launches of prepared lists that ran as recorded
+	Unsteady     int64 // lists that a GPU's driver prepared in vain: they came too seldom, or with buffers that did not fit
 	Waits        int64 // number of times a Run waited for the device to learn of an index out of range
 	Allocs       int64
 	AllocBytes   int64 // bytes allocated and not freed

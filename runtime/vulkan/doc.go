@@ -17,9 +17,8 @@
 // there was one. Second, if too many submissions are pending. The first case is counted in
 // Stats.Waits. The other index modes never wait.
 //
-// Lists that repeat, of bound recordings and recorded training steps, are recorded as commands once:
-// a run is one submission. Stats.Prepared and Stats.Recorded count. An isolated device does not
-// record.
+// Lists that repeat, of bound recordings, training steps and plain loops, are recorded as commands
+// once: a run is one submission. Stats.Prepared, Recorded and Replayed count.
 //
 // A driver with a bug can end its process. With isolate=on ("vulkan:isolate=on", on Unix) the driver
 // runs in another process, which ends alone; package webgpu describes that.

@@ -9,12 +9,13 @@ import (
 // cutList is a list of launches as dispatches. It does not depend on the buffers of the launches, but
 // on their sizes and on which operands share one.
 type cutList struct {
-	at      []place        // the buffers in the dispatches
+	at      []place        // the buffers in the dispatches, those of scratch memory last
 	same    []int          // by operand: the first one with the same buffer
 	first   map[Buffer]int // the first operand with a buffer
 	parts   []part
 	uses    []*compiled
 	scratch []*buffer
+	given   bool // the scratch memory was given back
 	work    work
 }
 
@@ -89,6 +90,10 @@ func (c *cutList) add(b *batch) (err error) {
 		}
 	}
 	bind(x.dispatches, x.params, x.zero())
+	for _, s := range b.scratch[len(c.at)-len(c.same):] {
+		c.first[s.mem] = len(c.at)
+		c.at = append(c.at, place{s.mem, s.bytes})
+	}
 	for i := range x.dispatches {
 		from := make([]int, len(x.dispatches[i].Bind))
 		for j, r := range x.dispatches[i].Bind {
@@ -105,9 +110,42 @@ func (c *cutList) add(b *batch) (err error) {
 // zero is the fault words, which are cleared before the dispatches run.
 func (x *part) zero() Range { return Range{Buf: x.faults, Size: faultBytes(x.slots)} }
 
-// fits reports whether other buffers can be put into the dispatches.
+// count is the number of dispatches.
+func (c *cutList) count() (n int) {
+	for i := range c.parts {
+		n += len(c.parts[i].dispatches)
+	}
+	return n
+}
+
+// giveBack frees the scratch memory until borrow is called.
+func (c *cutList) giveBack(d *Runner) {
+	for _, s := range c.scratch {
+		d.memory.free(s)
+	}
+	c.given = true
+}
+
+// borrow allocates the scratch memory if it was given back. It returns false if memory lacks.
+func (c *cutList) borrow(d *Runner) bool {
+	if !c.given {
+		return true
+	}
+	for i, s := range c.scratch {
+		b, err := d.memory.alloc(s.bytes)
+		if err != nil {
+			c.giveBack(d)
+			return false
+		}
+		c.scratch[i] = b
+	}
+	c.given = false
+	return true
+}
+
+// fits reports whether other buffers of operands can be put into the dispatches.
 func (c *cutList) fits(at []place) bool {
-	if slices.Equal(c.at, at) {
+	if slices.Equal(c.at[:len(at)], at) {
 		return true
 	}
 	clear(c.first)
@@ -157,8 +195,6 @@ func (c *cutList) drop(d *Runner) {
 			}
 		}
 	}
-	for _, s := range c.scratch {
-		d.memory.free(s)
-	}
+	c.giveBack(d)
 	d.shaders.drop(c.uses...)
 }

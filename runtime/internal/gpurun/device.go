@@ -2,6 +2,7 @@ package gpurun
 
 import (
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 
@@ -35,6 +36,8 @@ type Runner struct {
 	spare  []Buffer   // buffers without contents: see warm
 	faults []Buffer   // unused buffers for index faults
 
+	repeats repeats
+
 	listMu    sync.Mutex
 	forgotten []*program // programs whose shaders the next Run releases
 }
@@ -42,7 +45,7 @@ type Runner struct {
 // counters are the parts of runtime.Stats that memory does not count.
 type counters struct {
 	launches, read, written, waits             atomic.Int64
-	prepared, recorded, replayed               atomic.Int64
+	prepared, recorded, replayed, unsteady     atomic.Int64
 	compiles, compileFails, fallbacks, compile atomic.Int64
 }
 
@@ -137,7 +140,8 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 			d.caps.ElemSize[dt] = int(d.limits.elem(dt))
 		}
 	}
-	d.memory = memory{api: d.api, gpu: g, limit: c.MemoryLimit, pool: map[int64][]Buffer{}}
+	d.repeats.seed, d.repeats.often = maphash.MakeSeed(), 1
+	d.memory = memory{api: d.api, gpu: g, limit: c.MemoryLimit, pool: map[int64]*oldest{}}
 	d.notes.init(d)
 	d.prebuildCached()
 	return d
@@ -195,6 +199,7 @@ func (d *Runner) Stats() runtime.Stats {
 		Prepared:     d.stats.prepared.Load(),
 		Recorded:     d.stats.recorded.Load(),
 		Replayed:     d.stats.replayed.Load(),
+		Unsteady:     d.stats.unsteady.Load(),
 		CompileNanos: d.stats.compile.Load(),
 	}
 	d.memory.stats(&s)

@@ -8,8 +8,8 @@ import "github.com/millrace-go/millrace/runtime"
 type home struct {
 	dev    *Runner
 	m      *memory
-	many   int      // buffers that return to it
-	free   []Buffer // those that no tensor has
+	many   int     // buffers that return to it
+	free   []chunk // those that no tensor has
 	closed bool
 }
 
@@ -40,17 +40,16 @@ func (h *home) Alloc(n int64) (runtime.Buffer, error) {
 	return b, nil
 }
 
-// take returns a free buffer of a size, or nil. The caller holds the memory's lock.
-func (h *home) take(size int64) Buffer {
-	if h == nil || len(h.free) == 0 || h.free[len(h.free)-1].Size() != size {
-		return nil
+// take returns free memory of a size, if there is some. The caller holds the memory's lock.
+func (h *home) take(size int64) (c chunk, ok bool) {
+	if h == nil || len(h.free) == 0 || h.free[len(h.free)-1].mem.Size() != size {
+		return c, false
 	}
 	at := len(h.free) - 1
-	mem := h.free[at]
-	h.free[at] = nil
+	c, h.free[at] = h.free[at], chunk{}
 	h.free = h.free[:at]
 	h.m.pooled -= size
-	return mem
+	return c, true
 }
 
 // settle makes a buffer return to the home, if there is room. The caller holds the memory's lock.
@@ -82,8 +81,8 @@ func (h *home) Close() {
 
 // leave pools the free buffers. The caller holds the memory's lock.
 func (h *home) leave() {
-	for _, mem := range h.free {
-		h.m.pool[mem.Size()] = append(h.m.pool[mem.Size()], mem)
+	for _, c := range h.free {
+		h.m.put(c)
 	}
 	h.free, h.many = nil, 0
 }

@@ -3,6 +3,7 @@ package gpurun
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/millrace-go/millrace/runtime"
@@ -61,12 +62,12 @@ func TestHome(t *testing.T) {
 	for _, b := range bufs {
 		d.Free(b)
 	}
-	if n := len(d.memory.pool[256]); n != 2 {
+	if n := d.memory.pool[256].Len(); n != 2 {
 		t.Errorf("%d buffers are pooled for all", n)
 	}
 	h.Close()
 	h.Close()
-	if n := len(d.memory.pool[256]); n != maxHome+2 || len(d.memory.homes) != 0 {
+	if n := d.memory.pool[256].Len(); n != maxHome+2 || len(d.memory.homes) != 0 {
 		t.Errorf("after Close %d buffers are pooled for all", n)
 	}
 	if b, err := h.Alloc(100); err != nil {
@@ -79,6 +80,35 @@ func TestHome(t *testing.T) {
 	defer plain.Close()
 	if plain.NewHome() != nil {
 		t.Error("a home on a Device without recordings")
+	}
+}
+
+// TestOldest: the pool gives the oldest of the free buffers of a size, in whatever order they came.
+func TestOldest(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	rng := rand.New(rand.NewPCG(1, 9))
+	var all []*buffer
+	for range 50 {
+		b, err := d.memory.alloc(1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b)
+	}
+	for range 20 {
+		n := 1 + rng.IntN(len(all))
+		want := rng.Perm(len(all))[:n]
+		for _, i := range want {
+			d.memory.free(all[i])
+		}
+		slices.Sort(want)
+		for _, i := range want {
+			b, err := d.memory.alloc(1000)
+			if err != nil || b.chunk != all[i].chunk {
+				t.Fatalf("%v: chunk %d, want %d", err, b.number, all[i].number)
+			}
+			all[i] = b
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package gpurun
 
 import (
+	"container/heap"
 	"errors"
 	"maps"
 	"math/bits"
@@ -11,10 +12,16 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// buffer is an allocation: bytes is the requested size, mem may be larger.
+// chunk is memory of the device. Chunks are numbered in the order in which they were made.
+type chunk struct {
+	mem    Buffer
+	number int64
+}
+
+// buffer is an allocation: bytes is the requested size, its memory may be larger.
 type buffer struct {
 	owner *memory
-	mem   Buffer
+	chunk
 	bytes int64
 	freed bool
 }
@@ -24,15 +31,18 @@ func (b *buffer) Bytes() int64 { return b.bytes }
 
 // memory is a pool by size class. WebGPU fills new memory with zeros at its first use, which costs
 // hundreds of times as much as reuse, so freed buffers are kept. All work goes through one queue. A
-// buffer may therefore be reused while submitted work still uses it: later work runs later.
+// buffer may therefore be reused while submitted work still uses it: later work runs later. Of the
+// free chunks of a size the oldest is used first. A loop therefore meets the same memory again,
+// however the order differs in which its tensors are freed.
 type memory struct {
 	api
 	gpu   Device
 	limit int64 // bytes, live and pooled; 0: none
 
 	mu     sync.Mutex
-	pool   map[int64][]Buffer // by size
-	homes  map[Buffer]*home   // of memory that returns to the same result
+	pool   map[int64]*oldest // by size
+	homes  map[Buffer]*home  // of memory that returns to the same result
+	made   int64             // chunks
 	closed bool
 
 	allocs, hits, live, peak, pooled int64
@@ -74,21 +84,22 @@ func (m *memory) allocAt(h *home, n int64) (*buffer, error) {
 	size := class(n, largest)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	mem := h.take(size)
-	if mem == nil && len(m.pool[size]) > 0 {
-		mem = m.take(size)
-		h.settle(mem)
+	c, ok := h.take(size)
+	if !ok && m.pool[size] != nil {
+		c, ok = m.take(size), true
+		h.settle(c.mem)
 	}
-	if mem != nil {
+	if ok {
 		m.hits++
-		return m.hand(mem, n), nil
+		return m.hand(c, n), nil
 	}
 	mem, err := m.make(size, Storage, m.limit)
 	if err != nil {
 		return nil, err
 	}
 	h.settle(mem)
-	return m.hand(mem, n), nil
+	m.made++
+	return m.hand(chunk{mem, m.made}, n), nil
 }
 
 // make makes a buffer. If memory lacks, it releases pooled buffers first. A nonzero limit bounds
@@ -160,11 +171,11 @@ func (m *memory) relieve(err error) bool {
 }
 
 // hand counts a buffer as live. The caller holds the lock.
-func (m *memory) hand(mem Buffer, n int64) *buffer {
+func (m *memory) hand(c chunk, n int64) *buffer {
 	m.allocs++
-	m.live += mem.Size()
+	m.live += c.mem.Size()
 	m.peak, m.most = max(m.peak, m.live), max(m.most, m.live)
-	return &buffer{owner: m, mem: mem, bytes: n}
+	return &buffer{owner: m, chunk: c, bytes: n}
 }
 
 // trim releases pooled buffers, the largest first, until keep bytes are left. The caller holds the
@@ -175,22 +186,45 @@ func (m *memory) trim(keep int64) {
 			m.leaveHomes()
 		}
 		size := slices.Max(slices.Collect(maps.Keys(m.pool)))
-		m.take(size).Release()
+		m.take(size).mem.Release()
 	}
 }
 
-// take removes a buffer of a size from the pool, which must have one. The caller holds the lock.
-func (m *memory) take(size int64) Buffer {
+// put puts free memory into the pool. The caller holds the lock.
+func (m *memory) put(c chunk) {
+	size := c.mem.Size()
+	if m.pool[size] == nil {
+		m.pool[size] = new(oldest)
+	}
+	heap.Push(m.pool[size], c)
+}
+
+// take removes the oldest chunk of a size from the pool, which must have one. The caller holds the
+// lock.
+func (m *memory) take(size int64) chunk {
 	free := m.pool[size]
-	mem := free[len(free)-1]
-	free[len(free)-1] = nil
-	if free = free[:len(free)-1]; len(free) > 0 {
-		m.pool[size] = free
-	} else {
+	c := heap.Pop(free).(chunk)
+	if free.Len() == 0 {
 		delete(m.pool, size)
 	}
 	m.pooled -= size
-	return mem
+	return c
+}
+
+// oldest is a heap of chunks.
+type oldest []chunk
+
+func (x oldest) Len() int           { return len(x) }
+func (x oldest) Less(i, j int) bool { return x[i].number < x[j].number }
+func (x oldest) Swap(i, j int)      { x[i], x[j] = x[j], x[i] }
+func (x *oldest) Push(c any)        { *x = append(*x, c.(chunk)) }
+
+func (x *oldest) Pop() any {
+	last := len(*x) - 1
+	c := (*x)[last]
+	(*x)[last] = chunk{}
+	*x = (*x)[:last]
+	return c
 }
 
 func (m *memory) free(b *buffer) {
@@ -203,9 +237,9 @@ func (m *memory) free(b *buffer) {
 	size := b.mem.Size()
 	m.live -= size
 	if h := m.homes[b.mem]; h != nil {
-		h.free = append(h.free, b.mem)
+		h.free = append(h.free, b.chunk)
 	} else {
-		m.pool[size] = append(m.pool[size], b.mem)
+		m.put(b.chunk)
 	}
 	m.pooled += size
 	m.trim(max(poolFloor, 2*m.most))

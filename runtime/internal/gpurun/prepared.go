@@ -16,7 +16,9 @@ type prepared struct {
 	dev     *Runner
 	list    []runtime.Launch // with arguments of its own
 	cut     *cutList         // nil if there is none
+	cuts    int              // how often the list was cut
 	bad     bool             // the list cannot be cut
+	borrows bool             // scratch memory is allocated for each run, not for all
 	now     []place          // the buffers of a run
 	plays   []Work           // of a part that runs
 	replays int64            // its launches that run as recorded
@@ -37,17 +39,22 @@ func (d *Runner) Prepare(list []runtime.Launch, _ []runtime.Buffer) runtime.Prep
 	if _, ok := d.gpu.(Recorder); !ok || len(list) == 0 || d.enter() != nil {
 		return nil
 	}
-	p := &prepared{dev: d, list: slices.Clone(list)}
-	for i := range p.list {
-		p.list[i].Args, p.list[i].Scalars = slices.Clone(list[i].Args), slices.Clone(list[i].Scalars)
-	}
-	if !p.ready() {
+	p := &prepared{dev: d, list: copyList(list)}
+	if !p.ready(p.list) {
 		p.Close()
 		return nil
 	}
 	p.watch()
 	p.takes.find(p.now) // the list has run with these buffers
 	return p
+}
+
+func copyList(list []runtime.Launch) []runtime.Launch {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Args, list[i].Scalars = slices.Clone(list[i].Args), slices.Clone(list[i].Scalars)
+	}
+	return list
 }
 
 // Set replaces the buffer at the given places. Run finds out whether it fits.
@@ -72,10 +79,19 @@ func (p *prepared) Run() (err error) {
 	if err := fault.Hit(fault.Launch); err != nil {
 		return &runtime.LaunchError{Err: err}
 	}
-	if !p.ready() {
-		return d.dispatchAll(p.list, false)
-	}
 	d.sweep()
+	return p.run(p.list)
+}
+
+// run submits the list with the buffers of list, which is the same but for these.
+func (p *prepared) run(list []runtime.Launch) error {
+	d := p.dev
+	if !p.ready(list) {
+		return d.dispatchAll(list, false)
+	}
+	if p.borrows {
+		defer p.cut.giveBack(d)
+	}
 	p.watch()
 	t := p.takes.find(p.now)
 	if p.takes.due(t) {
@@ -87,7 +103,7 @@ func (p *prepared) Run() (err error) {
 		p.cut.put(p.now)
 	}
 	for i := range p.cut.parts {
-		if err := p.run(t, s, i); err != nil {
+		if err := p.submit(t, s, i); err != nil {
 			return err
 		}
 	}
@@ -96,20 +112,28 @@ func (p *prepared) Run() (err error) {
 	return nil
 }
 
-// ready finds the memory of the list's buffers and makes dispatches that fit it. It returns false if
+// ready finds the memory of a list's buffers and makes dispatches that fit it. It returns false if
 // a buffer was freed, or if there are no such dispatches.
-func (p *prepared) ready() bool {
+func (p *prepared) ready(list []runtime.Launch) bool {
 	var live bool
-	if p.now, live = p.dev.memory.places(p.now[:0], p.list); !live || p.bad {
+	if p.now, live = p.dev.memory.places(p.now[:0], list); !live || p.bad {
 		return false
 	}
-	if p.cut != nil && p.cut.fits(p.now) {
-		return true
+	if p.cut == nil || !p.cut.fits(p.now) {
+		p.drop()
+		p.cuts++
+		p.cut = p.dev.newCut(list, p.now)
+		if p.bad = p.cut == nil; p.bad {
+			return false
+		}
 	}
-	p.drop()
-	p.cut = p.dev.newCut(p.list, p.now)
-	p.bad = p.cut == nil
-	return !p.bad
+	if !p.cut.borrow(p.dev) {
+		return false
+	}
+	for _, b := range p.cut.scratch {
+		p.now = append(p.now, place{b.mem, b.bytes})
+	}
+	return true
 }
 
 // record records the list with the buffers of a take. A take that fails is refused.
@@ -129,8 +153,8 @@ func (p *prepared) record(t *take) {
 	p.dev.stats.recorded.Add(1)
 }
 
-// run submits a part, recorded or not, and waits for it if an index may be out of range.
-func (p *prepared) run(t *take, s *sections, part int) error {
+// submit submits a part, recorded or not, and waits for it if an index may be out of range.
+func (p *prepared) submit(t *take, s *sections, part int) error {
 	d, x := p.dev, &p.cut.parts[part]
 	rec := d.gpu.(Recorder)
 	err := rec.Play(p.play(t, s, part))

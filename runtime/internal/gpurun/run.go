@@ -55,6 +55,11 @@ func (d *Runner) Run(list []runtime.Launch) (err error) {
 	if err := fault.Hit(fault.Launch); err != nil {
 		return &runtime.LaunchError{Err: err}
 	}
+	d.sweep()
+	if x := d.repeated(list); x != nil {
+		defer d.done(x)
+		return x.run(list)
+	}
 	return d.dispatchAll(list, false)
 }
 
@@ -63,7 +68,6 @@ func (d *Runner) dispatchAll(list []runtime.Launch, trial bool) error {
 	if !d.notes.begun.Load() {
 		d.notes.begun.Store(true)
 	}
-	d.sweep()
 	b := d.newBatch()
 	b.trial = trial
 	defer b.release()

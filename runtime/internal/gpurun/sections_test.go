@@ -61,14 +61,14 @@ func (x *moving) move(t *testing.T, n int, to runtime.Buffer) {
 	}
 }
 
-// run runs the list, prepared and by Run, and compares the dispatches.
+// run runs the list, prepared and not, and compares the dispatches.
 func (x *moving) run(t *testing.T) {
 	t.Helper()
 	n := len(x.f.submitted)
 	if err := x.p.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.d.Run(x.list); err != nil {
+	if err := x.d.dispatchAll(x.list, false); err != nil {
 		t.Fatal(err)
 	}
 	if len(x.f.submitted) != n+2 {

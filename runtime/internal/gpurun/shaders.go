@@ -222,6 +222,7 @@ func (d *Runner) sweep() {
 		variants := p.variants
 		p.variants = map[string]*variant{}
 		p.mu.Unlock()
+		d.repeats.forget(p)
 		d.notes.forget(variants)
 		for _, v := range variants {
 			d.shaders.drop(v.compiled)

@@ -167,6 +167,7 @@ func (d *Runner) Try(l *runtime.Launch) (took time.Duration, err error) {
 	if err := d.gpu.Wait(); err != nil {
 		return 0, d.deviceError(err)
 	}
+	d.sweep()
 	begin := time.Now()
 	if err := d.dispatchAll([]runtime.Launch{*l}, true); err != nil {
 		return 0, err

@@ -152,14 +152,33 @@ func benchLayouts(b *testing.B) {
 func benchRun(b *testing.B) {
 	d := openDevice(b, runtime.Config{})
 	l := benchLaunch(b, d, parse(b, reluKernel), 1000)
-	for _, n := range []int{1, 20} {
+	for _, n := range []int{1, 15, 20} {
 		list := slices.Repeat([]runtime.Launch{*l}, n)
+		moved := slices.Clone(list) // the last launch writes other memory each time
+		moved[n-1].Args = slices.Clone(l.Args)
+		var keep []runtime.Buffer
 		b.Run(strconv.Itoa(n)+" launches", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				must(b, d.Run(list))
 			}
 			must(b, d.Wait(false))
+		})
+		b.Run(strconv.Itoa(n)+" launches, results that move", func(b *testing.B) {
+			for b.Loop() {
+				out, err := d.Alloc(l.Args[1].Buf.Bytes())
+				must(b, err)
+				moved[len(moved)-1].Args[1].Buf = out
+				if err := d.Run(moved); err != nil {
+					b.Fatal(err)
+				}
+				keep = append(keep, out)
+			}
+			must(b, d.Wait(false))
+			for _, x := range keep {
+				d.Free(x)
+			}
+			keep = keep[:0]
 		})
 		b.Run(strconv.Itoa(n)+" launches, waited for", func(b *testing.B) {
 			for b.Loop() {

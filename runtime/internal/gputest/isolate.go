@@ -26,7 +26,7 @@ import (
 // programs. MILLRACE_LONG runs all suites.
 var isolated = []string{
 	"Copy", "Scalars", "BeyondOneBinding", "Transfers", "Concurrent", "IndexFaults", "Dot", "Closed", "Lost", "LaunchError", "AdapterChoice",
-	"Prepared", "EngineRecorded", "EngineRecordedFaults", "EngineBoundSteps", "EngineRecordedSteps", "EngineFuses", "EngineChains", "EngineScatterOutOfRange", "EngineWarm", "EngineBundle", "EnginePrograms",
+	"Prepared", "EngineEager", "EngineEagerFaults", "EngineEagerSteady", "EngineRecorded", "EngineRecordedFaults", "EngineBoundSteps", "EngineRecordedSteps", "EngineFuses", "EngineChains", "EngineScatterOutOfRange", "EngineWarm", "EngineBundle", "EnginePrograms",
 }
 
 // Isolated runs suites on a device in another process, and faults that end that process.

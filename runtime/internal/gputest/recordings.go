@@ -154,22 +154,24 @@ var listKernels = []struct {
 	{"in 0 : int32\nout 1 : int32\n%0 = load 0 : int32\n%1 = sort %0 : int32\nstore 1 %1", -1},
 }
 
-// side is the memory of one of two equal lists.
+// side is a device with its memory for one of several equal lists.
 type side struct {
+	dev  *device
 	bufs []runtime.Buffer
 	list []runtime.Launch
 }
 
-// randomList runs a random list, prepared, beside the same list run by Run. Both have the same
-// values and the same errors, whatever buffers the prepared list is given.
-func randomList(d *device, seed uint64) error {
+// randomList runs a random list, prepared and by Run, beside the same list on a device that prepares
+// nothing. All have the same values and the same errors, whatever buffers the lists are given.
+func randomList(d, plain *device, seed uint64) error {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	const elems, bufs, indices = listRows * listCols, 7, 2
 	bytesOf := func() []byte { return make([]byte, elems*4) }
-	var sides [2]side
+	const prepared, eager, reference = 0, 1, 2
+	sides := [...]side{prepared: {dev: d}, eager: {dev: d}, reference: {dev: plain}}
 	for i := range sides {
 		for range bufs {
-			b, err := d.Alloc(elems * shader.ElemSize)
+			b, err := sides[i].dev.Alloc(elems * shader.ElemSize)
 			if err != nil {
 				return err
 			}
@@ -179,13 +181,16 @@ func randomList(d *device, seed uint64) error {
 	defer func() {
 		for i := range sides {
 			for _, b := range sides[i].bufs {
-				d.Free(b)
+				sides[i].dev.Free(b)
 			}
 		}
 	}()
 	// The first buffers hold indices and are never written.
-	write := func(i int, data []byte) error {
-		return errors.Join(d.Write(sides[0].bufs[i], ir.Int32, 0, data), d.Write(sides[1].bufs[i], ir.Int32, 0, data))
+	write := func(i int, data []byte) (err error) {
+		for _, x := range sides {
+			err = errors.Join(err, x.dev.Write(x.bufs[i], ir.Int32, 0, data))
+		}
+		return err
 	}
 	renew := func(far bool) error {
 		for i := range bufs {
@@ -216,11 +221,13 @@ func randomList(d *device, seed uint64) error {
 		if err != nil {
 			return err
 		}
-		prog, err := d.Build(k)
-		if err != nil {
-			return err
+		progs := [2]runtime.Program{}
+		for i, d := range []*device{d, plain} {
+			if progs[i], err = d.Build(k); err != nil {
+				return err
+			}
 		}
-		l := runtime.Launch{Prog: prog, Rank: 2, Kept: 2}
+		l := runtime.Launch{Rank: 2, Kept: 2}
 		l.Dims[0], l.Dims[1] = listRows, listCols
 		if k.HasRows() {
 			l.Kept = 1
@@ -252,32 +259,35 @@ func randomList(d *device, seed uint64) error {
 			places[slot] = append(places[slot], runtime.Place{Launch: int32(at), Arg: int32(i)})
 		}
 		for i := range sides {
-			l.Args = slices.Clone(l.Args)
+			l.Prog, l.Args = progs[i/reference], slices.Clone(l.Args)
 			for j, slot := range used {
 				l.Args[j].Buf = sides[i].bufs[slot]
 			}
 			sides[i].list = append(sides[i].list, l)
 		}
 	}
-	p := d.Prepare(sides[0].list, nil)
+	p := d.Prepare(sides[prepared].list, nil)
 	if p == nil {
 		return errors.New("the list was not prepared")
 	}
 	defer p.Close()
-	var old []runtime.Buffer // alternates with the buffer of the slot alternate
+	var old [2]runtime.Buffer // alternate with the buffers of the slot alternate
 	alternate := indices + rng.IntN(bufs-indices)
 	defer func() {
 		for _, b := range old {
 			d.Free(b)
 		}
 	}()
-	replace := func(slot int, fresh runtime.Buffer) error {
-		data := bytesOf()
-		if err := errors.Join(d.Read(data, ir.Int32, sides[0].bufs[slot], 0), d.Write(fresh, ir.Int32, 0, data)); err != nil {
+	replace := func(side, slot int, fresh runtime.Buffer) error {
+		data, x := bytesOf(), &sides[side]
+		if err := errors.Join(d.Read(data, ir.Int32, x.bufs[slot], 0), d.Write(fresh, ir.Int32, 0, data)); err != nil {
 			return err
 		}
-		sides[0].bufs[slot] = fresh
-		if !p.Set(places[slot], fresh) {
+		x.bufs[slot] = fresh
+		for _, at := range places[slot] {
+			x.list[at.Launch].Args[at.Arg].Buf = fresh
+		}
+		if side == prepared && !p.Set(places[slot], fresh) {
 			return errors.New("a buffer was refused")
 		}
 		return nil
@@ -285,26 +295,28 @@ func randomList(d *device, seed uint64) error {
 	for round := range 24 {
 		switch rng.IntN(4) {
 		case 0: // a buffer that alternates with another one
-			if len(old) == 0 {
-				b, err := d.Alloc(elems * shader.ElemSize)
-				if err != nil {
+			for side := range old {
+				if old[side] == nil {
+					b, err := d.Alloc(elems * shader.ElemSize)
+					if err != nil {
+						return err
+					}
+					old[side] = b
+				}
+				was := sides[side].bufs[alternate]
+				if err := replace(side, alternate, old[side]); err != nil {
 					return err
 				}
-				old = append(old, b)
+				old[side] = was
 			}
-			was := sides[0].bufs[alternate]
-			if err := replace(alternate, old[0]); err != nil {
-				return err
-			}
-			old[0] = was
 		case 1: // a new one, after the old one and all pooled memory was freed
-			slot := rng.IntN(bufs)
+			slot, side := rng.IntN(bufs), rng.IntN(len(old))
 			b, err := d.Alloc((elems + rng.Int64N(40)) * shader.ElemSize)
 			if err != nil {
 				return err
 			}
-			was := sides[0].bufs[slot]
-			if err := replace(slot, b); err != nil {
+			was := sides[side].bufs[slot]
+			if err := replace(side, slot, b); err != nil {
 				return err
 			}
 			d.Free(was)
@@ -317,10 +329,12 @@ func randomList(d *device, seed uint64) error {
 			return err
 		}
 		for again := range 1 + rng.IntN(3) {
-			got, want := p.Run(), d.Run(sides[1].list)
-			var le *runtime.LaunchError
-			if fmt.Sprint(got) != fmt.Sprint(want) || want != nil && !errors.As(got, &le) {
-				return fmt.Errorf("round %d, run %d: error %v, want %v", round, again, got, want)
+			want := plain.Run(sides[reference].list)
+			for side, got := range []error{p.Run(), d.Run(sides[eager].list)} {
+				var le *runtime.LaunchError
+				if fmt.Sprint(got) != fmt.Sprint(want) || want != nil && !errors.As(got, &le) {
+					return fmt.Errorf("round %d, run %d of list %d: error %v, want %v", round, again, side, got, want)
+				}
 			}
 			if want != nil {
 				break
@@ -333,31 +347,34 @@ func randomList(d *device, seed uint64) error {
 			continue
 		}
 		for i := range bufs {
-			got, want := bytesOf(), bytesOf()
-			if err := errors.Join(d.Read(got, ir.Int32, sides[0].bufs[i], 0), d.Read(want, ir.Int32, sides[1].bufs[i], 0)); err != nil {
-				return err
-			}
-			if !bytes.Equal(got, want) {
-				return fmt.Errorf("round %d: buffer %d differs", round, i)
+			var data [len(sides)][]byte
+			for j, x := range sides {
+				data[j] = bytesOf()
+				if err := x.dev.Read(data[j], ir.Int32, x.bufs[i], 0); err != nil {
+					return err
+				}
+				if !bytes.Equal(data[j], data[0]) {
+					return fmt.Errorf("round %d: buffer %d of list %d differs", round, i, j)
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// testPrepared compares prepared random lists with lists that are run, from several goroutines on one
-// device, with faults, buffers that alternate and memory that is freed.
+// testPrepared compares random lists, prepared and run by Run, with lists that cannot be prepared, from several goroutines, with faults, buffers that alternate and memory that is freed.
 func testPrepared(t *testing.T) {
 	d := openDevice(t, runtime.Config{MemoryLimit: 4 << 20})
 	if _, ok := openGPU(t).(gpurun.Recorder); !ok {
 		t.Skip("the device has no recordings")
 	}
+	plain := openAs(t, func(*gpurun.Info) {}) // hides that the device is a Recorder
 	n := programs(t, 24)
 	var wg sync.WaitGroup
 	for w := range uint64(3) {
 		wg.Go(func() {
 			for seed := w; seed < n; seed += 3 {
-				if err := randomList(d, seed); err != nil {
+				if err := randomList(d, plain, seed); err != nil {
 					t.Errorf("seed %d: %v", seed, err)
 				}
 			}
@@ -365,7 +382,10 @@ func testPrepared(t *testing.T) {
 	}
 	wg.Wait()
 	s := d.Stats()
-	if s.Prepared < s.Launches/4 || s.Recorded > s.Prepared || s.Waits == 0 || s.AllocBytes != 0 {
+	if n := plain.Stats(); n.Prepared != 0 || n.Waits == 0 {
+		t.Errorf("the reference prepared %d launches and waited %d times", n.Prepared, n.Waits)
+	}
+	if s.Prepared < s.Launches/2 || s.Recorded > s.Prepared || s.Waits == 0 || s.AllocBytes != 0 {
 		t.Errorf("%d of %d launches ran prepared, %d recordings, %d waits, %d bytes are left", s.Prepared, s.Launches, s.Recorded, s.Waits, s.AllocBytes)
 	}
 	t.Logf("%d of %d launches ran prepared, %d recordings, %d waits", s.Prepared, s.Launches, s.Recorded, s.Waits)

@@ -124,6 +124,9 @@ var suites = []suite{
 	{"EnginePieces", testEnginePieces},
 	{"EngineChains", testEngineChains},
 	{"EngineRecordingAxes", testEngineRecordingAxes},
+	{"EngineEager", testEngineEager},
+	{"EngineEagerFaults", testEngineEagerFaults},
+	{"EngineEagerSteady", testEngineEagerSteady},
 	{"EngineRecorded", testEngineRecorded},
 	{"EngineRecordedFaults", testEngineRecordedFaults},
 	{"EngineGrads", testEngineGrads},
@@ -165,5 +168,6 @@ func Bench(b *testing.B, x Target) {
 	b.Run("Layouts", benchLayouts)
 	b.Run("Rows", benchRows)
 	b.Run("Run", benchRun)
+	b.Run("Eager", benchEager)
 	b.Run("Narrow", benchNarrow)
 }

@@ -30,7 +30,7 @@ type Device interface {
 	Submit(list []Dispatch, params Buffer, words []byte) error
 	// Backlog is the number of submissions since the queue was last seen empty.
 	Backlog() int
-	// Wait blocks until all submitted work is done.
+	// Wait blocks until all submitted work is done. Writes that no such work uses may go on.
 	Wait() error
 	// Usable returns the error that every call would return, or nil.
 	Usable() error

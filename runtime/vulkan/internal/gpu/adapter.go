@@ -25,6 +25,7 @@ type adapter struct {
 	memory   vk.PhysicalDeviceMemoryProperties
 	features vk.PhysicalDeviceFeatures
 	family   uint32 // the queue family that is used
+	second   *place // of a queue for uploads; nil: none
 	push     int    // most bytes of push constants
 	cache    []byte // the header of the driver's pipeline caches
 }
@@ -101,6 +102,7 @@ func (a *adapter) describe(in *vk.Instance) (missing string) {
 	if family < 0 {
 		return "has no compute queue"
 	}
+	a.second = secondQueue(families[:n], family)
 	vk.Call(in.GetPhysicalDeviceMemoryProperties, a.handle, uintptr(unsafe.Pointer(&a.memory)))
 	a.features, a.family, a.push = f.Features, uint32(family), int(min(p.Properties.Limits.MaxPushConstantsSize, maxPush))
 	a.floats = spirv.Floats{
@@ -113,6 +115,24 @@ func (a *adapter) describe(in *vk.Instance) (missing string) {
 	a.info.Store16, a.info.Store8 = f11.StorageBuffer16BitAccess != 0, f12.StorageBuffer8BitAccess != 0
 	a.info.Matrices = a.units(in, extensions, &f12)
 	return ""
+}
+
+// place is where a queue is: its family, and its number there.
+type place struct{ family, index uint32 }
+
+// secondQueue finds a queue for copies beside the first queue of a family: one that can do nothing
+// else, as it is the way to the engine for copies, or another one of the family.
+func secondQueue(families []vk.QueueFamilyProperties, first int) *place {
+	const does = vk.QueueTransferBit | vk.QueueComputeBit | vk.QueueGraphicsBit
+	for i, f := range families {
+		if f.QueueFlags&does == vk.QueueTransferBit && f.QueueCount > 0 {
+			return &place{uint32(i), 0}
+		}
+	}
+	if families[first].QueueCount > 1 {
+		return &place{uint32(first), 1}
+	}
+	return nil
 }
 
 func (a *adapter) extensions(in *vk.Instance) (names []string) {

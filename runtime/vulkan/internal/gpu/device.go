@@ -17,19 +17,16 @@ import (
 type Device struct {
 	*vk.Device
 	settings
-	adapter  *adapter
-	queue    uintptr
-	pool     uint64 // of commands
-	timeline uint64 // the semaphore
+	adapter *adapter
 
-	mu        sync.Mutex // guards the queue, the command pool and all below
-	last      uint64     // the number of the last submission
-	done      uint64     // the last submission that was seen to be done
-	fences    fences     // with the setting fence
-	idle      uint64     // last, when the queue was last seen empty
-	recorded  []recorded // command buffers, in the order of their submissions
-	kept      int        // dispatches of recordings
-	graves    []grave    // in the order of their values
+	mu        sync.Mutex // guards the queues and all below
+	main      queue      // of dispatches, and of copies in order with them
+	uploads   *queue     // of copies beside them; nil: none
+	arrivals  arrivals
+	fences    fences  // with the setting fence
+	idle      uint64  // main.last, when that queue was last seen empty
+	kept      int     // dispatches of recordings
+	graves    []grave // in the order of their values
 	slabs     []*slab
 	staging   [2][]*staging // pooled, by direction
 	pipelines map[*Pipeline]struct{}
@@ -41,16 +38,10 @@ type Device struct {
 	scratch   scratch
 }
 
-// recorded is a command buffer, which may be recorded again when a submission is done.
-type recorded struct {
-	handle uintptr
-	value  uint64
-}
-
-// grave is an object that is freed when the timeline has a value.
+// grave is an object that is freed when the queues have done their submissions of these numbers.
 type grave struct {
-	value uint64
-	free  func()
+	value, moved uint64
+	free         func()
 }
 
 // Open opens the best adapter whose name or driver contains match (ignoring case; "" matches all).
@@ -76,8 +67,20 @@ func Open(match string) (*Device, error) {
 // start makes a device with the features that shaders use.
 func start(in *vk.Instance, a *adapter, set settings) (*Device, error) {
 	a.choose(set)
-	priority := float32(1)
-	queue := vk.DeviceQueueCreateInfo{SType: vk.StructureTypeDeviceQueueCreateInfo, QueueFamilyIndex: a.family, QueueCount: 1, PQueuePriorities: unsafe.Pointer(&priority)}
+	if set.oneQueue || set.fenced {
+		a.second = nil
+	}
+	second := a.second
+	priorities := [2]float32{1, 1}
+	queues := []vk.DeviceQueueCreateInfo{{SType: vk.StructureTypeDeviceQueueCreateInfo, QueueFamilyIndex: a.family, QueueCount: 1, PQueuePriorities: unsafe.Pointer(&priorities)}}
+	switch {
+	case second == nil:
+	case second.family == a.family:
+		queues[0].QueueCount = 2
+	default:
+		queues = append(queues, queues[0])
+		queues[1].QueueFamilyIndex = second.family
+	}
 	f11 := vk.PhysicalDeviceVulkan11Features{SType: vk.StructureTypePhysicalDeviceVulkan11Features, StorageBuffer16BitAccess: wanted(a.info.Store16)}
 	f12 := vk.PhysicalDeviceVulkan12Features{
 		SType: vk.StructureTypePhysicalDeviceVulkan12Features, PNext: unsafe.Pointer(&f11),
@@ -104,7 +107,7 @@ func start(in *vk.Instance, a *adapter, set settings) (*Device, error) {
 		size.PNext = unsafe.Pointer(&brain)
 	}
 	info := vk.DeviceCreateInfo{
-		SType: vk.StructureTypeDeviceCreateInfo, PNext: unsafe.Pointer(&f), QueueCreateInfoCount: 1, PQueueCreateInfos: unsafe.Pointer(&queue),
+		SType: vk.StructureTypeDeviceCreateInfo, PNext: unsafe.Pointer(&f), QueueCreateInfoCount: uint32(len(queues)), PQueueCreateInfos: unsafe.Pointer(&queues[0]),
 		EnabledExtensionCount: uint32(len(extensions)), PpEnabledExtensionNames: unsafe.Pointer(&extensions[0]),
 	}
 	var handle uintptr
@@ -118,13 +121,13 @@ func start(in *vk.Instance, a *adapter, set settings) (*Device, error) {
 	d := &Device{Device: calls, settings: set, adapter: a, pipelines: map[*Pipeline]struct{}{}}
 	d.changed = sync.NewCond(&d.mu)
 	d.scratch.init(d)
-	vk.Call(d.GetDeviceQueue, handle, uintptr(a.family), 0, uintptr(unsafe.Pointer(&d.queue)))
-	pool := vk.CommandPoolCreateInfo{SType: vk.StructureTypeCommandPoolCreateInfo, Flags: vk.CommandPoolCreateResetCommandBufferBit, QueueFamilyIndex: a.family}
-	kind := vk.SemaphoreTypeCreateInfo{SType: vk.StructureTypeSemaphoreTypeCreateInfo, SemaphoreType: vk.SemaphoreTypeTimeline}
-	semaphore := vk.SemaphoreCreateInfo{SType: vk.StructureTypeSemaphoreCreateInfo, PNext: unsafe.Pointer(&kind)}
-	err = errors.Join(
-		vk.Call(d.CreateCommandPool, handle, uintptr(unsafe.Pointer(&pool)), 0, uintptr(unsafe.Pointer(&d.pool))).Err(),
-		vk.Call(d.CreateSemaphore, handle, uintptr(unsafe.Pointer(&semaphore)), 0, uintptr(unsafe.Pointer(&d.timeline))).Err())
+	vk.Call(d.GetDeviceQueue, handle, uintptr(a.family), 0, uintptr(unsafe.Pointer(&d.main.handle)))
+	err = d.main.open(d, a.family)
+	if second != nil {
+		d.uploads = new(queue)
+		vk.Call(d.GetDeviceQueue, handle, uintptr(second.family), uintptr(second.index), uintptr(unsafe.Pointer(&d.uploads.handle)))
+		err = errors.Join(err, d.uploads.open(d, second.family))
+	}
 	if err != nil {
 		d.destroy()
 		return nil, fmt.Errorf("%w: %s: %w", ErrNoAdapter, a.info.Name, err)
@@ -206,21 +209,34 @@ func (d *Device) end() {
 	d.changed.Broadcast()
 }
 
-// bury frees an object when all that is submitted is done.
-func (d *Device) bury(free func()) { d.graves = append(d.graves, grave{d.last, free}) }
+// bury frees an object when all that the first queue got is done, and an upload.
+func (d *Device) bury(upload uint64, free func()) {
+	d.graves = append(d.graves, grave{d.main.last, upload, free})
+}
 
 // reap frees what submitted work is done with.
 func (d *Device) reap() {
 	if len(d.graves) == 0 {
 		return
 	}
-	done, n := d.finished(), 0
-	for n < len(d.graves) && d.graves[n].value <= done {
-		d.graves[n].free()
-		d.graves[n] = grave{}
-		n++
+	done, moved := d.main.finished(), uint64(0)
+	if d.uploads != nil {
+		moved = d.uploads.finished()
 	}
-	d.graves = append(d.graves[:0], d.graves[n:]...)
+	left := d.graves[:0]
+	for i, g := range d.graves {
+		if g.value > done {
+			left = append(left, d.graves[i:]...)
+			break
+		}
+		if g.moved > moved {
+			left = append(left, g)
+			continue
+		}
+		g.free()
+	}
+	clear(d.graves[len(left):])
+	d.graves = left
 }
 
 // Close waits for submitted work and for running calls, and releases everything made on the device;
@@ -233,9 +249,9 @@ func (d *Device) Close() error {
 		return gpurun.ErrClosed
 	}
 	d.closed = true // nothing new is submitted from here on
-	last, lost := d.last, d.lost
+	lost := d.lost
 	d.mu.Unlock()
-	if lost != nil || d.waitFor(last) != nil {
+	if lost != nil || d.waitAll() != nil {
 		return nil
 	}
 	d.mu.Lock()
@@ -263,7 +279,9 @@ func (d *Device) destroy() {
 	}
 	d.fences.destroy(d)
 	d.graves, d.pipelines, d.slabs, d.staging = nil, nil, nil, [2][]*staging{}
-	vk.Call(d.DestroySemaphore, d.Handle, uintptr(d.timeline), 0)
-	vk.Call(d.DestroyCommandPool, d.Handle, uintptr(d.pool), 0)
+	d.main.destroy()
+	if d.uploads != nil {
+		d.uploads.destroy()
+	}
 	vk.Call(d.DestroyDevice, d.Handle, 0)
 }

@@ -8,8 +8,9 @@
 //
 // # Synchronisation
 //
-// There is one queue. Submission n sets the timeline semaphore to n; whoever waits for n waits for
-// that value. A buffer that submitted work may use is freed when the semaphore has its value. Within
+// One queue has all dispatches. Its submission n sets its timeline semaphore to n; whoever waits for
+// n waits for that value. If the host does not see the memory and the adapter has a second queue,
+// larger writes go through that, beside the dispatches (arrive.go). A buffer that submitted work may use is freed when the semaphore has its value. Within
 // a submission there is a barrier before a dispatch only if it uses a range of a buffer that was
 // written since the last barrier, or writes one that was used (hazard.go). A recording is submitted
 // many times, also while it runs, and begins with a barrier after all earlier work (recording.go).

@@ -46,7 +46,7 @@ func (f *fences) sent(d *Device, handle uint64, failed error) {
 	case failed != nil:
 		f.spare = append(f.spare, handle)
 	default:
-		f.pending = append(f.pending, &fence{handle: handle, value: d.last + 1})
+		f.pending = append(f.pending, &fence{handle: handle, value: d.main.last + 1})
 	}
 }
 
@@ -58,7 +58,7 @@ func (f *fences) finished(d *Device) {
 		if d.check("vkGetFenceStatus", r) != nil || r != vk.Success {
 			return
 		}
-		d.done, x.done = x.value, true
+		d.main.done, x.done = x.value, true
 		f.pending = append(f.pending[:0], f.pending[1:]...)
 		f.reset(d, x)
 	}
@@ -79,7 +79,7 @@ func (f *fences) wait(d *Device, value uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for {
-		if d.lost != nil || value <= d.finished() {
+		if d.lost != nil || value <= d.main.finished() {
 			return d.lost
 		}
 		var x *fence

@@ -50,7 +50,10 @@ type Buffer struct {
 	gone bool
 	pins int // transfers that access the memory
 
-	last  uint64 // the last submission that uses it
+	last     uint64 // the last submission of the first queue that uses it
+	moved    uint64 // the last upload to it
+	landings int    // see arrivals
+
 	epoch uint64 // see hazard
 	spans []span
 
@@ -115,6 +118,10 @@ func (d *Device) newSlab(size int64, kind int) (*slab, error) {
 	info := vk.BufferCreateInfo{
 		SType: vk.StructureTypeBufferCreateInfo, Size: uint64(size),
 		Usage: vk.BufferUsageTransferSrcBit | vk.BufferUsageTransferDstBit | vk.BufferUsageStorageBufferBit | vk.BufferUsageUniformBufferBit,
+	}
+	if second := d.adapter.second; second != nil && second.family != d.adapter.family {
+		families := [2]uint32{d.adapter.family, second.family}
+		info.SharingMode, info.QueueFamilyIndexCount, info.PQueueFamilyIndices = vk.SharingModeConcurrent, 2, unsafe.Pointer(&families)
 	}
 	if err := d.check("vkCreateBuffer", vk.Call(d.CreateBuffer, d.Handle, uintptr(unsafe.Pointer(&info)), 0, uintptr(unsafe.Pointer(&s.handle)))); err != nil {
 		return nil, err
@@ -246,6 +253,7 @@ func (d *Device) release(b *Buffer) {
 		return
 	}
 	b.gone = true
+	d.forget(b)
 	if b.pins == 0 {
 		d.buryBuffer(b)
 	}
@@ -256,7 +264,7 @@ func (d *Device) buryBuffer(b *Buffer) {
 		return
 	}
 	room := (b.size + slabAlign - 1) &^ (slabAlign - 1)
-	d.bury(func() { b.slab.give(b.at, room) })
+	d.bury(b.moved, func() { b.slab.give(b.at, room) })
 }
 
 // pin keeps a buffer's memory until unpin is called, even if the buffer is released meanwhile. The

@@ -176,7 +176,7 @@ func (p *Pipeline) Release() {
 	defer d.mu.Unlock()
 	if _, ok := d.pipelines[p]; ok && d.usable() == nil {
 		delete(d.pipelines, p)
-		d.bury(p.destroy)
+		d.bury(0, p.destroy)
 	}
 }
 

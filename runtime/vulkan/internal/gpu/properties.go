@@ -51,6 +51,15 @@ func (a *adapter) properties(in *vk.Instance) (list []runtime.Property) {
 	add("64-bit elements", "%s", supported(map[string]uint32{"integers": f.Features.ShaderInt64, "floats": f.Features.ShaderFloat64}))
 	floats := map[bool]uint32{true: 1}
 	add("float32 keeps", "%s", supported(map[string]uint32{"NaN, infinities and -0": floats[a.floats.KeepNaN], "denormals": floats[a.floats.KeepDenormals], "rounding to nearest": floats[a.floats.Nearest]}))
+	uploads := "through the queue of dispatches"
+	switch {
+	case a.second == nil:
+	case a.second.family == a.family:
+		uploads = "through a second queue of the same family"
+	default:
+		uploads = "through a queue for copies"
+	}
+	add("uploads", "%s", uploads)
 	add("robust access", "%s", supported(map[string]uint32{"buffers": a.features.RobustBufferAccess}))
 	extensions := a.extensions(in)
 	var has []string

@@ -103,10 +103,23 @@ func (d *Device) Play(list []gpurun.Work) error {
 	all, once := d.scratch.all[:0], d.scratch.once[:0]
 	defer func() { // also those that an error kept from being submitted
 		for _, cmd := range once {
-			d.recorded = append(d.recorded, recorded{cmd, d.last})
+			d.main.recorded = append(d.main.recorded, recorded{cmd, d.main.last})
 		}
 		d.scratch.all, d.scratch.once = all[:0], once[:0]
 	}()
+	for i := range list {
+		d.awaitsWork(&list[i])
+	}
+	if len(d.arrivals.due) > 0 {
+		cmd, err := d.main.command()
+		if err != nil {
+			return err
+		}
+		all, once = append(all, cmd), append(once, cmd)
+		if err := d.write(cmd, vk.CommandBufferUsageOneTimeSubmitBit, d.copyDue); err != nil {
+			return err
+		}
+	}
 	for i := range list {
 		x := &list[i]
 		if x.Rec != nil {
@@ -122,7 +135,7 @@ func (d *Device) Play(list []gpurun.Work) error {
 	if len(all) == 0 {
 		return nil
 	}
-	if err := d.enqueue(all); err != nil {
+	if err := d.next(all); err != nil {
 		return err
 	}
 	for i := range list {
@@ -150,20 +163,37 @@ func (d *Device) playable(x *gpurun.Work) error {
 	return d.validAll(x.List)
 }
 
-// submitted notes that the last submission uses the buffers of a piece of work.
-func (d *Device) submitted(x *gpurun.Work) {
+// awaitsWork makes the next submission wait for the uploads to the buffers of a piece of work.
+func (d *Device) awaitsWork(x *gpurun.Work) {
+	if d.uploads == nil {
+		return
+	}
 	if x.Rec != nil {
 		for _, b := range x.Rec.(*recording).buffers {
-			b.last = d.last
+			d.awaits(b)
 		}
 		return
 	}
 	if x.Zero.Buf != nil {
-		own(x.Zero.Buf).last = d.last
+		d.awaits(own(x.Zero.Buf))
+	}
+	d.awaitsAll(x.List)
+}
+
+// submitted notes that the last submission uses the buffers of a piece of work.
+func (d *Device) submitted(x *gpurun.Work) {
+	if x.Rec != nil {
+		for _, b := range x.Rec.(*recording).buffers {
+			b.last = d.main.last
+		}
+		return
+	}
+	if x.Zero.Buf != nil {
+		own(x.Zero.Buf).last = d.main.last
 	}
 	for i := range x.List {
 		for _, r := range x.List[i].Bind {
-			own(r.Buf).last = d.last
+			own(r.Buf).last = d.main.last
 		}
 	}
 }
@@ -172,7 +202,7 @@ func (d *Device) submitted(x *gpurun.Work) {
 // those that it has begun.
 func (d *Device) writeAll(cmds []uintptr, usage uint32, zero gpurun.Range, list []gpurun.Dispatch) ([]uintptr, error) {
 	for at := 0; at < len(list); at += maxPart {
-		cmd, err := d.command()
+		cmd, err := d.main.command()
 		if err != nil {
 			return cmds, err
 		}
@@ -224,8 +254,8 @@ func (r *recording) release() {
 	r.gone = true
 	d.kept -= r.count
 	if n := len(r.commands); n > 0 {
-		d.bury(func() {
-			vk.Call(d.FreeCommandBuffers, d.Handle, uintptr(d.pool), uintptr(n), uintptr(unsafe.Pointer(&r.commands[0])))
+		d.bury(0, func() {
+			vk.Call(d.FreeCommandBuffers, d.Handle, uintptr(d.main.pool), uintptr(n), uintptr(unsafe.Pointer(&r.commands[0])))
 		})
 	}
 }

@@ -19,6 +19,7 @@ type settings struct {
 	fenced    bool // fence: each submission signals a fence, in place of the timeline semaphore
 	buffered  bool // nopush: all run-time words are read from buffers
 	apart     bool // the host sees no memory of the device, as on most cards: transfers are staged
+	oneQueue  bool // onequeue: uploads go through the queue of the dispatches
 	emulated  bool // emulated: matrix units that a driver emulates are used
 }
 
@@ -36,10 +37,12 @@ func parseSettings(text string) (s settings, err error) {
 			s.buffered = true
 		case "apart":
 			s.apart = true
+		case "onequeue":
+			s.oneQueue = true
 		case "emulated":
 			s.emulated = true
 		default:
-			return s, fmt.Errorf("%s is %q: want some of norobust, fence, nopush, apart, emulated, with commas between them", settingsIn, text)
+			return s, fmt.Errorf("%s is %q: want some of norobust, fence, nopush, apart, onequeue, emulated, with commas between them", settingsIn, text)
 		}
 	}
 	return s, nil

@@ -18,30 +18,35 @@ const maxPart = 1024
 // scratch has the structures that submissions pass to Vulkan. They are kept, so that a submission
 // allocates nothing.
 type scratch struct {
-	command  [1]uintptr
-	all      []uintptr // the command buffers of a Play
-	once     []uintptr // those of them that are written for it
-	value    uint64
-	begin    vk.CommandBufferBeginInfo
-	submit   vk.SubmitInfo
-	timeline vk.TimelineSemaphoreSubmitInfo
-	counter  uint64
-	barrier  vk.MemoryBarrier
-	region   vk.BufferCopy
-	infos    [maxBindings]vk.DescriptorBufferInfo
-	writes   [maxBindings]vk.WriteDescriptorSet
-	push     [maxPush]byte
+	command [1]uintptr
+	all     []uintptr // the command buffers of a Play
+	once    []uintptr // those of them that are written for it
+	begin   vk.CommandBufferBeginInfo
+	submit  vk.SubmitInfo
+	// the semaphores of a submission
+	timelines      vk.TimelineSemaphoreSubmitInfo
+	value, signal  uint64
+	after, awaited uint64
+	stage          uint32
+	counter        uint64
+	barrier        vk.MemoryBarrier
+	region         vk.BufferCopy
+	infos          [maxBindings]vk.DescriptorBufferInfo
+	writes         [maxBindings]vk.WriteDescriptorSet
+	push           [maxPush]byte
 }
 
 func (s *scratch) init(d *Device) {
 	s.begin = vk.CommandBufferBeginInfo{SType: vk.StructureTypeCommandBufferBeginInfo}
 	s.barrier = vk.MemoryBarrier{SType: vk.StructureTypeMemoryBarrier}
-	s.timeline = vk.TimelineSemaphoreSubmitInfo{
+	s.stage = vk.PipelineStageAllCommandsBit
+	s.timelines = vk.TimelineSemaphoreSubmitInfo{
 		SType: vk.StructureTypeTimelineSemaphoreSubmitInfo, SignalSemaphoreValueCount: 1, PSignalSemaphoreValues: unsafe.Pointer(&s.value),
+		PWaitSemaphoreValues: unsafe.Pointer(&s.after),
 	}
-	s.submit = vk.SubmitInfo{SType: vk.StructureTypeSubmitInfo}
+	s.submit = vk.SubmitInfo{SType: vk.StructureTypeSubmitInfo, PWaitSemaphores: unsafe.Pointer(&s.awaited), PWaitDstStageMask: unsafe.Pointer(&s.stage)}
 	if !d.fenced {
-		s.submit.PNext, s.submit.SignalSemaphoreCount, s.submit.PSignalSemaphores = unsafe.Pointer(&s.timeline), 1, unsafe.Pointer(&d.timeline)
+		s.submit.PNext, s.submit.SignalSemaphoreCount, s.submit.PSignalSemaphores = unsafe.Pointer(&s.timelines), 1, unsafe.Pointer(&s.signal)
 	}
 	for i := range s.writes {
 		s.writes[i] = vk.WriteDescriptorSet{
@@ -73,6 +78,7 @@ func (d *Device) Submit(list []gpurun.Dispatch, params gpurun.Buffer, words []by
 	}
 	for len(list) > 0 {
 		part := list[:min(len(list), maxPart)]
+		d.awaitsAll(part)
 		err := d.submit(func(cmd uintptr) {
 			d.updateAll(cmd, part)
 			d.dispatchAll(cmd, part)
@@ -82,7 +88,7 @@ func (d *Device) Submit(list []gpurun.Dispatch, params gpurun.Buffer, words []by
 		}
 		for i := range part {
 			for _, r := range part[i].Bind {
-				own(r.Buf).last = d.last
+				own(r.Buf).last = d.main.last
 			}
 		}
 		list = list[len(part):]
@@ -122,37 +128,30 @@ func (d *Device) valid(x *gpurun.Dispatch) error {
 	return nil
 }
 
-// command returns a command buffer that no submission uses.
-func (d *Device) command() (uintptr, error) {
-	if len(d.recorded) > 0 && d.recorded[0].value <= d.finished() {
-		c := d.recorded[0].handle
-		d.recorded = append(d.recorded[:0], d.recorded[1:]...)
-		return c, nil
-	}
-	info := vk.CommandBufferAllocateInfo{SType: vk.StructureTypeCommandBufferAllocateInfo, CommandPool: d.pool, CommandBufferCount: 1}
-	var c uintptr
-	r := vk.Call(d.AllocateCommandBuffers, d.Handle, uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&c)))
-	return c, d.check("vkAllocateCommandBuffers", r)
-}
-
-// submit records commands and submits them. The caller holds the lock.
+// submit records commands and submits them to the first queue. The caller holds the lock.
 func (d *Device) submit(record func(cmd uintptr)) error {
 	d.reap()
 	if d.lost != nil {
 		return d.lost
 	}
-	cmd, err := d.command()
+	cmd, err := d.main.command()
 	if err != nil {
 		return err
 	}
-	if err := d.write(cmd, vk.CommandBufferUsageOneTimeSubmitBit, record); err != nil {
+	err = d.write(cmd, vk.CommandBufferUsageOneTimeSubmitBit, func(cmd uintptr) {
+		if len(d.arrivals.due) > 0 {
+			d.copyDue(cmd)
+		}
+		record(cmd)
+	})
+	if err != nil {
 		return err
 	}
 	d.scratch.command[0] = cmd
-	if err := d.enqueue(d.scratch.command[:]); err != nil {
+	if err := d.next(d.scratch.command[:]); err != nil {
 		return err
 	}
-	d.recorded = append(d.recorded, recorded{cmd, d.last})
+	d.main.recorded = append(d.main.recorded, recorded{cmd, d.main.last})
 	return nil
 }
 
@@ -170,24 +169,6 @@ func (d *Device) write(cmd uintptr, usage uint32, record func(cmd uintptr)) erro
 	record(cmd)
 	d.barrier(cmd, vk.PipelineStageAllCommandsBit, vk.AccessMemoryWriteBit, vk.PipelineStageHostBit, vk.AccessHostReadBit)
 	return d.check("vkEndCommandBuffer", vk.Call(d.EndCommandBuffer, cmd))
-}
-
-// enqueue makes command buffers the next submission. The slice is not part of the caller's stack.
-func (d *Device) enqueue(cmds []uintptr) error {
-	s := &d.scratch
-	s.value = d.last + 1
-	s.submit.CommandBufferCount, s.submit.PCommandBuffers = uint32(len(cmds)), unsafe.Pointer(&cmds[0])
-	fence, err := d.fences.take(d)
-	if err != nil {
-		return err
-	}
-	err = d.check("vkQueueSubmit", vk.Call(d.QueueSubmit, d.queue, 1, uintptr(unsafe.Pointer(&s.submit)), uintptr(fence)))
-	d.fences.sent(d, fence, err)
-	if err != nil {
-		return err
-	}
-	d.last++
-	return nil
 }
 
 func (d *Device) barrier(cmd uintptr, from, wrote, to, reads uint32) {
@@ -239,5 +220,5 @@ func (d *Device) dispatch(cmd uintptr, x *gpurun.Dispatch, bound bool) {
 func (d *Device) Backlog() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return int(d.last - d.idle)
+	return int(d.main.last - d.idle)
 }

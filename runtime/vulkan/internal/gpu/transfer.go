@@ -4,12 +4,11 @@ package gpu
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
-	"github.com/millrace-go/millrace/runtime/vulkan/internal/vk"
 )
 
 // chunk is the size of a staging buffer. maxStaging bounds the pool of each direction: enough for two
@@ -27,22 +26,39 @@ const (
 
 var stagingKinds = [2]int{toDevice: upload, toHost: download}
 
-// staging is memory of the host that the device copies from or to, and the last submission that
-// does.
+// staging is memory of the host that the device copies from or to, and the last submissions of both
+// queues that do. Small writes follow one another in it, and none waits for those before.
 type staging struct {
 	*Buffer
-	value uint64
+	value, moved uint64
+	used         int64 // bytes at its start that submissions may still read
 }
 
-func (d *Device) takeStaging(way int) (*staging, error) {
+// room returns when a staging buffer has room for n bytes, and where.
+func (s *staging) room(n int64) (at int64, err error) {
+	if s.used > 0 && s.used+n <= chunk {
+		return s.used, nil
+	}
+	d := s.slab.dev
+	if err = d.main.waitFor(s.value); err == nil && s.moved > 0 {
+		err = d.uploads.waitFor(s.moved)
+	}
+	s.used = 0
+	return 0, err
+}
+
+// takeStaging takes a staging buffer from the pool: one with room for n bytes, else the oldest,
+// whose copies are most likely done.
+func (d *Device) takeStaging(way int, n int64) (*staging, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	if pool := d.staging[way]; len(pool) > 0 {
-		s := pool[0] // the oldest: its copy is most likely done
-		d.staging[way] = append(pool[:0], pool[1:]...)
+		i := max(slices.IndexFunc(pool, func(s *staging) bool { return s.used > 0 && s.used+n <= chunk }), 0)
+		s := pool[i]
+		d.staging[way] = slices.Delete(pool, i, i+1)
 		return s, nil
 	}
 	b, err := d.newBuffer(chunk, gpurun.Private, stagingKinds[way])
@@ -56,6 +72,7 @@ func (d *Device) keepStaging(way int, s *staging) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.staging[way]) >= maxStaging {
+		s.Buffer.moved = s.moved
 		d.release(s.Buffer)
 		return
 	}
@@ -83,7 +100,7 @@ func (d *Device) direct(b *Buffer, off, n int64) (mem []byte, end func(), err er
 		defer d.mu.Unlock()
 		b.unpin()
 	}
-	if err = d.waitFor(last); err == nil {
+	if err = d.main.waitFor(last); err == nil {
 		err = d.Usable()
 	}
 	if err != nil {
@@ -119,12 +136,13 @@ func (d *Device) Write(buf gpurun.Buffer, off, n int64, fill func(dst []byte, at
 		return nil
 	}
 	return d.staged(toDevice, n, func(s *staging, at, size int64) error {
-		err := d.waitFor(s.value)
-		if err == nil {
-			fill(s.host(0, size), at)
-			s.value, err = d.copy(s.Buffer, 0, b, off+at, size)
+		from, err := s.room(size)
+		if err != nil {
+			return err
 		}
-		return err
+		fill(s.host(from, size), at)
+		s.used = (from + size + 63) &^ 63
+		return d.send(s, from, b, off+at, size)
 	})
 }
 
@@ -135,7 +153,7 @@ func (d *Device) staged(way int, n int64, move func(s *staging, at, size int64) 
 	var next atomic.Int64
 	var failed atomic.Bool
 	some := func() error {
-		s, err := d.takeStaging(way)
+		s, err := d.takeStaging(way, min(n, chunk))
 		if err != nil {
 			failed.Store(true)
 			return err
@@ -190,14 +208,14 @@ func (d *Device) Read(buf gpurun.Buffer, off, n int64, drain func(src []byte, at
 		if s.value, err = d.copy(b, off+at, s.Buffer, 0, size); err != nil {
 			return err
 		}
-		if err = d.waitFor(s.value); err == nil {
+		if err = d.main.waitFor(s.value); err == nil {
 			drain(s.host(0, size), at)
 		}
 		return err
 	})
 }
 
-// copy submits a copy and returns the number of its submission.
+// copy submits a copy to the first queue and returns the number of its submission.
 func (d *Device) copy(src *Buffer, srcOff int64, dst *Buffer, dstOff, n int64) (value uint64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,16 +225,17 @@ func (d *Device) copy(src *Buffer, srcOff int64, dst *Buffer, dstOff, n int64) (
 	if err := src.ready(d, srcOff, n); err != nil {
 		return 0, err
 	}
-	if err := dst.ready(d, dstOff, n); err != nil {
-		return 0, err
-	}
-	err = d.submit(func(cmd uintptr) {
-		s := &d.scratch
-		s.region = vk.BufferCopy{SrcOffset: uint64(src.at + srcOff), DstOffset: uint64(dst.at + dstOff), Size: uint64(n)}
-		vk.Call(d.CmdCopyBuffer, cmd, uintptr(src.slab.handle), uintptr(dst.slab.handle), 1, uintptr(unsafe.Pointer(&s.region)))
-	})
+	err = d.copyNow(src, srcOff, dst, dstOff, n)
+	return d.main.last, err
+}
+
+// copyNow is copy with the lock held.
+func (d *Device) copyNow(src *Buffer, srcOff int64, dst *Buffer, dstOff, n int64) error {
+	d.awaits(src)
+	d.awaits(dst)
+	err := d.submit(func(cmd uintptr) { d.copyRange(cmd, src, srcOff, dst, dstOff, n) })
 	if err == nil {
-		src.last, dst.last = d.last, d.last
+		src.last, dst.last = d.main.last, d.main.last
 	}
-	return d.last, err
+	return err
 }

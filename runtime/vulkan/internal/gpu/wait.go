@@ -20,38 +20,26 @@ const (
 	stretch      = 100 * time.Millisecond
 )
 
-// finished is the number of the last submission that is done. The caller holds the lock.
-func (d *Device) finished() uint64 {
-	if d.fenced && d.lost == nil {
-		d.fences.finished(d)
-	} else if d.done < d.last && d.lost == nil {
-		s := &d.scratch
-		r := vk.Call(d.GetSemaphoreCounterValue, d.Handle, uintptr(d.timeline), uintptr(unsafe.Pointer(&s.counter)))
-		if d.check("vkGetSemaphoreCounterValue", r) == nil {
-			d.done = s.counter
-		}
-	}
-	return d.done
-}
-
 // look reports whether a submission is done, or the device is lost.
-func (d *Device) look(value uint64) (done bool, err error) {
+func (q *queue) look(value uint64) (done bool, err error) {
+	d := q.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lost != nil {
 		return false, d.lost
 	}
-	return value <= d.finished(), d.lost
+	return value <= q.finished(), d.lost
 }
 
 // waitFor blocks until a submission is done, also while the device is being closed.
-func (d *Device) waitFor(value uint64) error {
+func (q *queue) waitFor(value uint64) error {
+	d := q.dev
 	most := spin
 	if d.adapter.info.Kind == "CPU" {
 		most = spinSoftware
 	}
 	for start := time.Now(); ; goruntime.Gosched() {
-		if done, err := d.look(value); done || err != nil {
+		if done, err := q.look(value); done || err != nil {
 			return err
 		}
 		if time.Since(start) > most {
@@ -62,7 +50,7 @@ func (d *Device) waitFor(value uint64) error {
 		return d.fences.wait(d, value)
 	}
 	info := vk.SemaphoreWaitInfo{
-		SType: vk.StructureTypeSemaphoreWaitInfo, SemaphoreCount: 1, PSemaphores: unsafe.Pointer(&d.timeline), PValues: unsafe.Pointer(&value),
+		SType: vk.StructureTypeSemaphoreWaitInfo, SemaphoreCount: 1, PSemaphores: unsafe.Pointer(&q.timeline), PValues: unsafe.Pointer(&value),
 	}
 	for {
 		r := vk.Call(d.WaitSemaphores, d.Handle, uintptr(unsafe.Pointer(&info)), uintptr(stretch))
@@ -78,16 +66,20 @@ func (d *Device) waitFor(value uint64) error {
 	}
 }
 
-// Wait blocks until all submitted work is done.
+// Wait blocks until all submitted work is done. It does not wait for uploads that no submitted work
+// uses, except to free memory.
 func (d *Device) Wait() error {
 	if err := d.begin(); err != nil {
 		return err
 	}
 	defer d.end()
 	d.mu.Lock()
-	last := d.last
+	last, moved := d.main.last, uint64(0)
+	for _, g := range d.graves {
+		moved = max(moved, g.moved)
+	}
 	d.mu.Unlock()
-	if err := d.waitFor(last); err != nil {
+	if err := d.waitBoth(last, moved); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -98,4 +90,25 @@ func (d *Device) Wait() error {
 	d.idle = max(d.idle, last)
 	d.reap()
 	return nil
+}
+
+// waitAll blocks until all that both queues got is done.
+func (d *Device) waitAll() error {
+	d.mu.Lock()
+	last, moved := d.main.last, uint64(0)
+	if d.uploads != nil {
+		moved = d.uploads.last
+	}
+	d.mu.Unlock()
+	return d.waitBoth(last, moved)
+}
+
+// waitBoth blocks until the queues have done submissions.
+func (d *Device) waitBoth(last, moved uint64) error {
+	if moved > 0 {
+		if err := d.uploads.waitFor(moved); err != nil {
+			return err
+		}
+	}
+	return d.main.waitFor(last)
 }

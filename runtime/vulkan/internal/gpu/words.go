@@ -89,7 +89,7 @@ func (d *Device) updateNow(list []gpurun.Dispatch) error {
 	err := d.submit(func(cmd uintptr) { d.updateAll(cmd, list) })
 	if err == nil {
 		for _, b := range buffers {
-			b.last = d.last
+			b.last = d.main.last
 		}
 	}
 	return err

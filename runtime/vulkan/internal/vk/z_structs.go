@@ -65,7 +65,10 @@ const (
 	SubgroupFeatureBasicBit                                       = 1
 	SubgroupFeatureVoteBit                                        = 2
 	SubgroupFeatureArithmeticBit                                  = 4
+	QueueGraphicsBit                                              = 1
 	QueueComputeBit                                               = 2
+	QueueTransferBit                                              = 4
+	SharingModeConcurrent                                         = 1
 	ShaderStageComputeBit                                         = 32
 	PipelineBindPointCompute                                      = 1
 	MemoryPropertyDeviceLocalBit                                  = 1

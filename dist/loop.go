@@ -87,8 +87,11 @@ func checkInfo(i Info) (Info, error) {
 func (l *loop) run() {
 	nap.Precise()
 	busy, pause := time.Now(), shortNap
-	for !l.end {
+	for {
 		asked := l.takeRequests()
+		if l.end {
+			return
+		}
 		some, err := l.drv.Poll()
 		if err != nil {
 			l.w.fail(l.w.ownFault(err))

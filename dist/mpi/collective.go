@@ -69,6 +69,9 @@ func (d *driver) AllGather(send, recv []byte, recvAt []int) (dist.Pending, error
 
 // Broadcast sends buf of root to all ranks.
 func (d *driver) Broadcast(buf []byte, root int) (dist.Pending, error) {
+	if d.closed {
+		return nil, errClosed
+	}
 	if root < 0 || root >= d.info.Size {
 		return nil, fmt.Errorf("mpi: Broadcast from rank %d of %d", root, d.info.Size)
 	}
@@ -135,8 +138,11 @@ func pieces(n, longest int) int { return (n + longest - 1) / longest }
 // part is the part of b that belongs to rank r.
 func part(b []byte, at []int, r int) []byte { return b[at[r]:at[r+1]] }
 
-// valid checks offsets.
+// valid checks offsets, and that the driver is open.
 func (d *driver) valid(name string, b []byte, at []int) error {
+	if d.closed {
+		return errClosed
+	}
 	if len(at) != d.info.Size+1 {
 		return fmt.Errorf("%s has %d offsets; %d ranks need %d", name, len(at), d.info.Size, d.info.Size+1)
 	}

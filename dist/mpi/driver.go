@@ -29,6 +29,7 @@ type driver struct {
 	notes   notes
 	active  []*pending
 	begun   int // collectives that were begun
+	closed  bool
 
 	// Operands of calls that the library writes.
 	flag   int32
@@ -179,16 +180,26 @@ func (d *driver) count(hosts []byte, width int) {
 func (d *driver) Info() dist.Info { return d.info }
 
 // Abort ends all processes of the job.
-func (d *driver) Abort(code int) { d.call("MPI_Abort", d.abort, d.world, uintptr(code)) }
+func (d *driver) Abort(code int) {
+	if !d.closed {
+		d.call("MPI_Abort", d.abort, d.world, uintptr(code))
+	}
+}
+
+var errClosed = errors.New("mpi: the driver is closed")
 
 // Close calls MPI_Finalize, which waits for all ranks.
 func (d *driver) Close() error {
+	if d.closed {
+		return errClosed
+	}
 	if n := len(d.active); n > 0 {
 		return fmt.Errorf("mpi: Close while %d collectives are pending", n)
 	}
 	if err := d.settle(); err != nil {
 		return fmt.Errorf("mpi: %w", err)
 	}
+	d.closed = true // a library ends the process if MPI is called after MPI_Finalize
 	for _, c := range []*uintptr{&d.notes.comm, &d.comm} {
 		if err := d.call("MPI_Comm_free", d.commFree, uintptr(unsafe.Pointer(c))); err != nil {
 			return fmt.Errorf("mpi: %w", err)

@@ -5,6 +5,7 @@ package mpi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -72,6 +73,15 @@ func closed(d *driver) error {
 	if err := d.Close(); err != nil {
 		return err
 	}
+	_, err1 := d.Poll()
+	_, err2 := d.Broadcast(nil, 0)
+	_, err3 := d.AllGather(nil, nil, nil)
+	for i, err := range []error{err1, err2, err3, d.Note(0, nil), d.Close()} {
+		if !errors.Is(err, errClosed) {
+			return fmt.Errorf("call %d after Close: %w", i, err)
+		}
+	}
+	d.Abort(1)
 	for range 3 {
 		b := make([]byte, 64<<20)
 		for i := 0; i < len(b); i += 4096 {

@@ -45,6 +45,9 @@ func newNote() *note {
 
 // Note sends a text to a rank.
 func (d *driver) Note(to int, text []byte) error {
+	if d.closed {
+		return errClosed
+	}
 	if to < 0 || to >= d.info.Size {
 		return fmt.Errorf("mpi: Note to rank %d of %d", to, d.info.Size)
 	}

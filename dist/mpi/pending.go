@@ -25,7 +25,7 @@ type pending struct {
 }
 
 // Done reports whether the operation was complete, or had failed, at the last Poll.
-func (p *pending) Done() (bool, error) { return p.done, p.err }
+func (p *pending) Done() (bool, error) { return p.done || p.err != nil, p.err }
 
 // begin makes an operation of at most n requests.
 func (d *driver) begin(name string, n int) *pending {
@@ -92,6 +92,9 @@ func (d *driver) tested(request unsafe.Pointer) (bool, error) {
 
 // Poll advances all pending operations and receives Notes.
 func (d *driver) Poll() (some bool, err error) {
+	if d.closed {
+		return false, errClosed
+	}
 	for _, p := range d.active {
 		if p.err == nil {
 			d.advance(p)

@@ -8,6 +8,8 @@ var Dialect = &shader.Dialect{
 	Name:      "glsl",
 	Header:    "#version 430 core\n",
 	Subgroups: "#extension GL_KHR_shader_subgroup_arithmetic : require\n#extension GL_KHR_shader_subgroup_vote : require\n",
+	Shuffles:  "#extension GL_KHR_shader_subgroup_shuffle : require\n#extension GL_KHR_shader_subgroup_shuffle_relative : require\n",
+	Clusters:  "#extension GL_KHR_shader_subgroup_clustered : require\n",
 	Helpers:   helpers + "\n",
 
 	Types: map[string]string{
@@ -24,7 +26,7 @@ var Dialect = &shader.Dialect{
 		"and4": "both($0, $1)", "or4": "either($0, $1)", "xor4": "notEqual($0, $1)", "not4": "not($0)",
 		"round": "roundEven($0)", "rsqrt": "inversesqrt($0)",
 		"load": "atomicOr($0, 0u)", "store": "atomicExchange($0, $1)", "most": "atomicMax($0, $1)",
-		"subgroups": "gl_NumSubgroups", "subgroup": "gl_SubgroupID",
+		"subgroups": "gl_NumSubgroups", "subgroup": "gl_SubgroupID", "members": "gl_SubgroupSize", "member": "gl_SubgroupInvocationID",
 	},
 
 	Let:     "precise $1 $0 = $2;",

@@ -34,8 +34,9 @@ type Dialect struct {
 	Name string // with which errors begin
 	// Header begins each shader, followed by Subgroups, in shaders that use them, and Helpers.
 	// Subgroups is empty if the language has none. Functions on subgroups have the names that all
-	// languages use: subgroupAdd, subgroupElect.
-	Header, Subgroups, Helpers string
+	// languages use: subgroupAdd, subgroupElect. Shuffles and Clusters follow Subgroups in shaders
+	// that shuffle, or that use clustered operations.
+	Header, Subgroups, Shuffles, Clusters, Helpers string
 
 	// Matrices declares cooperative matrices of $0 by $2 and $2 by $1 elements of type $3; it is empty
 	// if the language has none. Shaders with them have vec4f16 or vec4bf16 in workgroup memory,
@@ -51,7 +52,8 @@ type Dialect struct {
 	// Ops spells operations of $0, $1 and $2: select(no, yes, condition), bits(type, x), lt, le,
 	// gt, ge, eq and ne, and, or, xor and not of bools, round to even, and rsqrt. On words of
 	// memory there are load(word), store(word, x) and most(word, x), which are atomic. subgroups()
-	// is the number of subgroups of a workgroup, subgroup() the number of an invocation's subgroup.
+	// is the number of subgroups of a workgroup, subgroup() the number of an invocation's subgroup,
+	// member() its number in there, members() the most invocations of one.
 	// Operands of logic are names, calls or in brackets, those of comparisons may be sums. Over
 	// four lanes an operation may have another spelling, under its name and 4.
 	Ops map[string]string
@@ -78,14 +80,21 @@ type Dialect struct {
 }
 
 // version changes whenever printed text may change.
-const version = 10
+const version = 11
 
 // head begins every shader.
-func (d *Dialect) head(subgroups bool) string {
-	if subgroups {
-		return d.Header + d.Subgroups + d.Helpers
+func (d *Dialect) head(v *Variant) string {
+	text := d.Header
+	if v.Subgroups || v.Cluster > 1 || v.Tile.Matrix.Lanes > 0 {
+		text += d.Subgroups
 	}
-	return d.Header + d.Helpers
+	if v.Cluster > 1 {
+		text += d.Shuffles
+	}
+	if v.Clustered {
+		text += d.Clusters
+	}
+	return text + d.Helpers
 }
 
 // Printer is part of cache keys.

@@ -11,7 +11,7 @@ import (
 // other is a language unlike WGSL: declarations begin with types, vectors are compared by
 // functions, and an if is an expression.
 var other = &Dialect{
-	Name: "other", Header: "#other\n", Subgroups: "#groups\n", Matrices: "#matrices $0 $1 $2 $3", Helpers: "#helpers\n",
+	Name: "other", Header: "#other\n", Subgroups: "#groups\n", Shuffles: "#shuffles\n", Clusters: "#clusters\n", Matrices: "#matrices $0 $1 $2 $3", Helpers: "#helpers\n",
 	Types: map[string]string{
 		"f32": "float", "i32": "int", "u32": "uint", "bool": "bool", "wide": "wide",
 		"vec4f32": "float4", "vec4i32": "int4", "vec4u32": "uint4", "vec4bool": "bool4",

@@ -190,6 +190,10 @@ func (p *printer) foldGroup(folds []int) {
 		p.foldSubgroups(folds)
 		return
 	}
+	if p.v.Abreast > 0 || p.v.Cluster > 1 {
+		p.foldClusters(folds)
+		return
+	}
 	if p.v.Beside > 0 {
 		p.share(folds, "w", "lane", g)
 		p.f("barrier;")

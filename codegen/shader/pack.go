@@ -58,7 +58,8 @@ func (v *Variant) Units(l *runtime.Launch) int64 {
 	}
 	switch v.Mode {
 	case Rows:
-		return n / int64(max(v.Beside, 1))
+		per := int64(max(v.Beside, v.Abreast, 1))
+		return (n + per - 1) / per
 	case Tiles:
 		batch, m, n := v.Tile.sizes(l.Dims[:l.Kept])
 		mt, nt := v.Tile.tiles(m, n)
@@ -94,6 +95,16 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 	}
 	grid := GridOf(groups)
 	w[wordCount] = uint32(threads)
+	if v.Abreast > 0 {
+		rows := int64(1)
+		for _, d := range l.Dims[:l.Kept] {
+			rows *= d
+		}
+		if rows > maxCount {
+			return nil, Grid{}, fmt.Errorf("shader: %d rows in one dispatch", rows)
+		}
+		w[wordCount] = uint32(rows)
+	}
 	w[wordWidth] = grid.X
 	if single {
 		w[wordWidth] *= uint32(v.Group)

@@ -109,7 +109,7 @@ func (p *printer) loop(name, first, end, step string) {
 func (p *printer) assemble() string {
 	var b strings.Builder
 	v := p.v
-	b.WriteString(p.head(v.Subgroups || v.Tile.Matrix.Lanes > 0))
+	b.WriteString(p.head(v))
 	global := func(form string, args ...any) {
 		text := make([]string, len(args))
 		for i, a := range args {
@@ -176,7 +176,11 @@ func (p *printer) begin(groups bool) {
 	p.out.WriteString(p.fill(form, 1, fmt.Sprint(p.v.Group)) + "\n")
 	p.indent++
 	p.f("let i $u32 = id.y * %s + id.x;", runWord(wordWidth))
-	p.open("if (i >= %s) {", runWord(wordCount))
+	first := "i"
+	if p.v.Abreast > 0 {
+		first = fmt.Sprintf("i * %du", p.v.Abreast)
+	}
+	p.open("if (%s >= %s) {", first, runWord(wordCount))
 	p.f("return;")
 	p.end()
 }

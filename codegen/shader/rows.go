@@ -192,7 +192,11 @@ func (p *printer) rowMain() {
 			p.fail("rows beside each other in another way: %w", ir.ErrUnsupported)
 			return
 		}
-		if v.Subgroups && (p.Dialect.Subgroups == "" || v.Each > 1 || v.Beside > 0) {
+		if v.Abreast > 0 && (v.Mode != Rows || v.Each > 0 || v.Beside > 0 || v.Online > 0 || v.Subgroups) {
+			p.fail("rows abreast in another way: %w", ir.ErrUnsupported)
+			return
+		}
+		if v.Subgroups && (p.Dialect.Subgroups == "" || v.Each > 1 || v.Beside > 0) || v.Cluster > 1 && p.Shuffles == "" || v.Clustered && p.Clusters == "" {
 			p.fail("subgroups: %w", ir.ErrUnsupported)
 			return
 		}
@@ -209,10 +213,8 @@ func (p *printer) rowMain() {
 		p.bySubgroups()
 	}
 	row := "i"
-	if v.Beside > 0 {
-		row = "beside"
-		p.f("let beside $u32 = i * %du + lane %% %du;", v.Beside, v.Beside)
-		p.f("let slice $u32 = lane / %du;", v.Beside)
+	if v.Beside > 0 || v.Abreast > 0 {
+		row = p.severalRows()
 	}
 	passes := func() {
 		p.coords(row, 0, v.Kept)
@@ -303,17 +305,17 @@ func (p *printer) pass(pass int) {
 	case v.Unroll > 0:
 		for u := range v.Unroll {
 			p.open("{")
-			p.f("let at $u32 = lane + %du;", u*v.Group)
+			p.f("let at $u32 = %s + %du;", p.slice(), u*v.sharing())
 			if !p.guarded() && v.Rank-v.Kept == 1 {
-				p.apart = fmt.Sprintf("lane + %du", u*v.Group)
+				p.apart = fmt.Sprintf("%s + %du", p.slice(), u*v.sharing())
 			}
 			p.step(pass, u, need, p.guarded())
 			p.apart = ""
 			p.end()
 		}
 	case scans && v.Mode == Rows: // all invocations take part in every step
-		p.loop("base", "0u", runWord(wordSteps), fmt.Sprintf("%du", v.Group))
-		p.f("let at $u32 = base + lane;")
+		p.loop("base", "0u", runWord(wordSteps), fmt.Sprintf("%du", v.sharing()))
+		p.f("let at $u32 = base + %s;", p.slice())
 		p.step(pass, 0, need, true)
 		p.end()
 	case p.together(pass, scans):
@@ -333,7 +335,7 @@ func (p *printer) pass(pass int) {
 
 // slice is the number of an invocation among those that share a row.
 func (p *printer) slice() string {
-	if p.v.Beside > 0 {
+	if p.v.Beside > 0 || p.v.Abreast > 0 {
 		return "slice"
 	}
 	return "lane"
@@ -388,16 +390,23 @@ func (p *printer) stepOwn(pass, u int, need []bool, guarded bool) {
 			}
 		}
 	}
+	stores, conds := p.rows.stores(k, pass), []string(nil)
 	if guarded {
-		p.open("if (on) {")
+		conds = append(conds, "on")
 	}
-	for _, s := range p.rows.stores(k, pass) {
+	if p.v.Abreast > 0 && len(stores) > 0 {
+		conds = append(conds, "live")
+	}
+	if len(conds) > 0 {
+		p.open("if (%s) {", strings.Join(conds, " && "))
+	}
+	for _, s := range stores {
 		p.store(s.Operand, p.value(s.Value), k.Body[s.Value].DT)
 	}
 	for _, i := range p.rows.folds(k, pass) {
 		p.stepFold(i)
 	}
-	if guarded {
+	if len(conds) > 0 {
 		p.end()
 	}
 }
@@ -425,7 +434,11 @@ func (p *printer) rowStores() {
 				continue
 			}
 			if p.v.Mode == Rows {
-				q.open("if (%s == 0u) {", p.slice())
+				live := ""
+				if p.v.Abreast > 0 {
+					live = " && live"
+				}
+				q.open("if (%s == 0u%s) {", p.slice(), live)
 			}
 			q.each(func() { q.store(s.Operand, q.value(s.Value), p.k.Body[s.Value].DT) })
 			if p.v.Mode == Rows {

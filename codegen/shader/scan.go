@@ -36,6 +36,10 @@ func (p *printer) scan(pass, i int) {
 		}
 		w := fmt.Sprintf("%sw", state)
 		p.workgroup(w, p.vec(scalarTypes[dt], 1), p.v.Group)
+		if p.v.Abreast > 0 {
+			q.scanClusters(i, sum, state, w)
+			return
+		}
 		if p.v.Subgroups {
 			q.scanSubgroups(i, sum, state, w)
 			q.f("barrier;")

@@ -64,7 +64,7 @@ var narrowBindings = [...]string{SortKeys: "elements", SortTake: "elements resul
 func (x SortShader) Print(d *Dialect) (source string, bindings []Binding, err error) {
 	step := x.Step
 	var b strings.Builder
-	b.WriteString(d.head(false))
+	b.WriteString(d.head(&Variant{}))
 	u := d.vec("u32", 1)
 	global := func(form string, args ...string) { b.WriteString(d.fill(form, 1, args...) + "\n") }
 	read, written, _ := strings.Cut(sortBindings[step], "|")

@@ -15,18 +15,18 @@ import (
 
 // overSubgroup spells reductions over a subgroup, by the op that joins two values. Drivers differ
 // in their handling of NaN in a maximum of floats, so maxima are taken of unsigned numbers in the
-// same order.
+// same order. $1 is empty, or the size of clusters.
 var overSubgroup = []spelling{
-	{ir.Add, f32s | words, "subgroupAdd($0)", ""},
-	{ir.Add, u8s, "subgroupAdd($0) & $U(255u)", ""},
-	{ir.Mul, f32s | words, "subgroupMul($0)", ""},
-	{ir.Mul, u8s, "subgroupMul($0) & $U(255u)", ""},
-	{ir.Maximum, f32s, "mr_unorder(subgroupMax(mr_order($0)))", "mr_unorder"},
-	{ir.Minimum, f32s, "-mr_unorder(subgroupMax(mr_order(-$0)))", "mr_unorder"},
-	{ir.Maximum, words | u8s, "subgroupMax($0)", ""},
-	{ir.Minimum, words | u8s, "subgroupMin($0)", ""},
-	{ir.Or, bools, "subgroupAny($0)", ""},
-	{ir.And, bools, "subgroupAll($0)", ""},
+	{ir.Add, f32s | words, "subgroupAdd($0$1)", ""},
+	{ir.Add, u8s, "subgroupAdd($0$1) & $U(255u)", ""},
+	{ir.Mul, f32s | words, "subgroupMul($0$1)", ""},
+	{ir.Mul, u8s, "subgroupMul($0$1) & $U(255u)", ""},
+	{ir.Maximum, f32s, "mr_unorder(subgroupMax(mr_order($0)$1))", "mr_unorder"},
+	{ir.Minimum, f32s, "-mr_unorder(subgroupMax(mr_order(-$0)$1))", "mr_unorder"},
+	{ir.Maximum, words | u8s, "subgroupMax($0$1)", ""},
+	{ir.Minimum, words | u8s, "subgroupMin($0$1)", ""},
+	{ir.Or, bools, "subgroupAny($0$1)", ""},
+	{ir.And, bools, "subgroupAll($0$1)", ""},
 }
 
 // joined is the spelling for a row op of values of dt.
@@ -63,7 +63,7 @@ func (p *printer) foldSubgroups(folds []int) {
 			p.f("%s = top%d;", o, i)
 			continue
 		}
-		p.f("%s = %s;", o, p.overSubgroup(i, o, "subgroup"))
+		p.f("%s = %s;", o, p.overSubgroup(i, o, "subgroup", ""))
 	}
 	p.open("if ($subgroups() > 1u) {")
 	p.open("if (subgroupElect()) {")
@@ -80,23 +80,24 @@ func (p *printer) foldSubgroups(folds []int) {
 }
 
 // overSubgroup is the result of row op i for x over a subgroup. prefix chooses the functions:
-// subgroupExclusive covers only the invocations before this one.
-func (p *printer) overSubgroup(i int, x, prefix string) string {
+// subgroupExclusive covers only the invocations before this one, subgroupClustered needs the text
+// size of the clusters.
+func (p *printer) overSubgroup(i int, x, prefix, size string) string {
 	in := p.code[i]
 	s, ok := joined(in.Op, p.code[in.Args[0]].DT)
 	if !ok {
 		p.fail("%v of %v by subgroups: %w", in.Op, p.code[in.Args[0]].DT, ir.ErrUnsupported)
 	}
 	p.use(s.uses)
-	return p.fill(strings.Replace(s.text, "subgroup", prefix, 1), p.lanes, x)
+	return p.fill(strings.Replace(s.text, "subgroup", prefix, 1), p.lanes, x, size)
 }
 
 // scanSubgroups sets e<i> to the result of a scan of x before this invocation, and updates the
 // scan's state.
 func (p *printer) scanSubgroups(i int, x, state, w string) {
 	in := p.code[i]
-	p.f("let t%d %s = %s;", i, p.vec(scalarTypes[in.DT], 1), p.overSubgroup(i, x, "subgroup"))
-	p.f("let before%d %s = %s;", i, p.vec(scalarTypes[in.DT], 1), p.overSubgroup(i, x, "subgroupExclusive"))
+	p.f("let t%d %s = %s;", i, p.vec(scalarTypes[in.DT], 1), p.overSubgroup(i, x, "subgroup", ""))
+	p.f("let before%d %s = %s;", i, p.vec(scalarTypes[in.DT], 1), p.overSubgroup(i, x, "subgroupExclusive", ""))
 	p.open("if (subgroupElect()) {")
 	p.f("%s[$subgroup()] = t%d;", w, i)
 	p.end()

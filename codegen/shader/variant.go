@@ -28,6 +28,9 @@ type Variant struct {
 	Across    bool // Cols: lanes are neighbouring rows, along the last kept dim
 	Each      int  // Rows, Cols: neighbours along the last kept dim computed at once, if above 1; divides that dim
 	Beside    int  // Rows: neighbouring rows per workgroup, along the last kept dim; neighbouring invocations have neighbouring rows; divides that dim
+	Abreast   int  // Rows: rows per workgroup, if above 0; the invocations of a row are neighbours; the last workgroup may have fewer rows
+	Cluster   int  // with Beside or Abreast: invocations of a subgroup that fold by shuffles, if above 1: see cluster.go
+	Clustered bool // with Cluster and Abreast: by clustered operations where there are some
 	Online    int  // Cols: a maximum and the sum of exponentials below it share a pass, by so many points at a time; divides the row
 	Tail      bool // the last vector of a Map may end outside: its stores are guarded
 	Ragged    bool // with Tail: each row along the innermost dim may end so; its last point replaces those outside
@@ -95,7 +98,7 @@ func (v *Variant) laneDim() int {
 }
 
 // sharing is the number of invocations that share a row.
-func (v *Variant) sharing() int { return v.Group / max(v.Beside, 1) }
+func (v *Variant) sharing() int { return v.Group / max(v.Beside, v.Abreast, 1) }
 
 // Key distinguishes the variants of a kernel.
 func (v *Variant) Key() string {
@@ -114,6 +117,10 @@ func (v *Variant) Key() string {
 	num(uint64(v.Unroll))
 	num(uint64(v.Each))
 	num(uint64(v.Beside))
+	num(uint64(v.Abreast))
+	num(uint64(v.Cluster))
+	flag(v.Clustered)
+	b = append(b, ' ')
 	num(uint64(v.Steps))
 	num(uint64(v.Turn))
 	flag(v.Exact)
@@ -219,7 +226,7 @@ func Dense(k *codegen.Kernel, lanes int) Variant {
 
 // The words every shader starts with.
 const (
-	wordCount = iota // invocations of a Map or Cols, workgroups of Rows, that have work
+	wordCount = iota // invocations of a Map or Cols, workgroups of Rows, rows of Rows with Abreast, that have work
 	wordWidth        // invocations or workgroups per row of the dispatch grid
 	wordInner        // elements along the innermost dim, for guarded stores
 	wordSteps        // vectors (or points) of the reduced domain; of a Map with Steps: of the whole domain; with Turn: of that dim

@@ -49,6 +49,8 @@ func (c *compiler) call(name string) value {
 		return c.subgroupCall(rest, args)
 	}
 	switch name {
+	case "members", "member":
+		return c.subgroupCall(name, args)
 	case "matadd":
 		return c.matrixSum(args)
 	case "halves":
@@ -118,7 +120,7 @@ func (c *compiler) atomicCall(name string) value {
 	return value{}
 }
 
-// subgroupCall is an operation on subgroups; name is what follows "subgroup".
+// subgroupCall is an operation on subgroups; name is members, member, or what follows "subgroup".
 func (c *compiler) subgroupCall(name string, args []value) value {
 	if !c.subgroups {
 		c.fail("the text does not declare subgroups")
@@ -131,9 +133,28 @@ func (c *compiler) subgroupCall(name string, args []value) value {
 	case "":
 		c.arity("subgroup", args, 0)
 		return c.readInput(inSubgroupID, u32)
+	case "members":
+		c.arity(name, args, 0)
+		return c.readInput(inSubgroupSize, u32)
+	case "member":
+		c.arity(name, args, 0)
+		return c.readInput(inSubgroupLocalInvocationID, u32)
 	case "Elect":
 		c.arity("subgroupElect", args, 0)
 		return c.emit(opGroupElect, yes, scope)
+	}
+	if code := shuffles[name]; code != 0 {
+		if !c.shuffles {
+			c.fail("the text does not declare shuffles")
+		}
+		c.arity("subgroup"+name, args, 2)
+		if t := args[0].typ; !t.kind.number() && t != yes {
+			c.fail("subgroup%s of %v", name, t)
+		}
+		return c.emit(code, args[0].typ, scope, c.use(args[0]), c.use(c.need(args[1], u32)))
+	}
+	if op, ok := strings.CutPrefix(name, "Clustered"); ok {
+		return c.clusteredCall(op, args)
 	}
 	c.arity("subgroup"+name, args, 1)
 	x := args[0]
@@ -153,6 +174,23 @@ func (c *compiler) subgroupCall(name string, args []value) value {
 		c.fail("subgroup%s of %v", name, x.typ)
 	}
 	return c.emit(code, x.typ, scope, how, c.use(x))
+}
+
+// clusteredCall is a reduction over each so many invocations of a subgroup.
+func (c *compiler) clusteredCall(op string, args []value) value {
+	if !c.clusters {
+		c.fail("the text does not declare clusters")
+	}
+	c.arity("subgroupClustered"+op, args, 2)
+	x, size := args[0], c.need(args[1], u32)
+	code := overSubgroup[op].of(x.typ.kind)
+	if code == 0 {
+		c.fail("subgroupClustered%s of %v", op, x.typ)
+	}
+	if !size.constant {
+		c.fail("clusters of a size that is not a constant")
+	}
+	return c.emit(code, x.typ, c.uint(scopeSubgroup), groupClustered, c.use(x), c.use(size))
 }
 
 // construct makes a value of a type: it converts one, repeats a scalar, or joins components.

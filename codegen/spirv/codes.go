@@ -33,6 +33,7 @@ const (
 	opLoopMerge, opSelectionMerge, opLabel, opBranch, opBranchConditional      = 246, 247, 248, 249, 250
 	opReturn, opReturnValue                                                    = 253, 254
 	opGroupElect, opGroupAll, opGroupAny                                       = 333, 334, 335
+	opGroupShuffle, opGroupShuffleXor, opGroupShuffleUp                        = 345, 346, 347
 	opGroupIAdd, opGroupFAdd, opGroupIMul, opGroupFMul                         = 349, 350, 351, 352
 	opGroupSMin, opGroupUMin, opGroupSMax, opGroupUMax                         = 353, 354, 356, 357
 	opTypeMatrix, opMatrixLoad, opMatrixStore, opMatrixMulAdd                  = 4456, 4457, 4458, 4459
@@ -47,11 +48,15 @@ const (
 )
 
 // Inputs of an invocation.
-const inNumSubgroups, inSubgroupID, inWorkgroupID, inGlobalInvocationID, inLocalInvocationIndex = 38, 40, 26, 28, 29
+const (
+	inNumSubgroups, inSubgroupID, inWorkgroupID, inGlobalInvocationID, inLocalInvocationIndex = 38, 40, 26, 28, 29
+	inSubgroupSize, inSubgroupLocalInvocationID                                               = 36, 41
+)
 
 // Capabilities.
 const (
 	canShader, canFloat16, canGroups, canGroupVote, canGroupArithmetic    = 1, 9, 61, 62, 63
+	canGroupShuffle, canGroupShuffleRelative, canGroupClustered           = 65, 66, 67
 	canVulkanMemory, canMatrices, canBFloat16, canBFloat16Matrices        = 5345, 6022, 5116, 5118
 	canStore16, canStore8                                                 = 4433, 4448
 	canDenormPreserve, canSignedZeroInfNanPreserve, canRoundingModeRTE    = 4464, 4466, 4467
@@ -65,8 +70,11 @@ const scopeDevice, scopeWorkgroup, scopeSubgroup, scopeQueue, semanticsNone, sem
 // Memory operands of Vulkan's memory model: other invocations see a store, and a load sees theirs.
 const makeAvailable, makeVisible = 0x28, 0x30
 
+// shuffles are the operations by which an invocation reads a value of another one of its subgroup.
+var shuffles = map[string]uint32{"Shuffle": opGroupShuffle, "ShuffleXor": opGroupShuffleXor, "ShuffleUp": opGroupShuffleUp}
+
 // How a subgroup combines its values.
-const groupReduce, groupExclusive = 0, 2
+const groupReduce, groupExclusive, groupClustered = 0, 2, 3
 
 // codes are the instructions of an operation for floats, signed and unsigned numbers, and bools; 0
 // where there is none.

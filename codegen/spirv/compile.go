@@ -79,6 +79,8 @@ type compiler struct {
 	scopes    []scope
 	main      uint32 // the entry point
 	subgroups bool   // operations on subgroups are allowed
+	shuffles  bool   // and shuffles
+	clusters  bool   // and clustered operations
 	depth     int    // of nested expressions and blocks
 
 	// The current function.
@@ -229,6 +231,14 @@ func (c *compiler) global() {
 		for _, x := range [...]uint32{canGroups, canGroupVote, canGroupArithmetic} {
 			c.require(x)
 		}
+	case "shuffles":
+		c.require(canGroups)
+		c.require(canGroupShuffle)
+		c.require(canGroupShuffleRelative)
+		c.shuffles = true
+	case "clusters":
+		c.require(canGroupClustered)
+		c.clusters = true
 	case "read", "write", "atomic":
 		number, name := c.count(), c.name()
 		narrow := cells[c.token]

@@ -6,6 +6,8 @@ import "github.com/millrace-go/millrace/codegen/shader"
 var Dialect = &shader.Dialect{
 	Name:      "spirv",
 	Subgroups: "subgroups;\n",
+	Shuffles:  "shuffles;\n",
+	Clusters:  "clusters;\n",
 	Matrices:  "matrices $0 $1 $2 $3 f32;",
 
 	Types: map[string]string{

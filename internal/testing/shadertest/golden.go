@@ -15,7 +15,7 @@ import (
 )
 
 // Golden runs a folder of cases: a kernel and a variant in, a shader out. A case
-// begins "print MODE RANK KEPT LANES [across] [tail|ragged] [group=8] [each=2|16] [steps=4] [turn=1] [online=1|2] [subgroups] [narrow] OPERAND…" with MODE map
+// begins "print MODE RANK KEPT LANES [across] [tail|ragged] [group=8] [each=2|16] [steps=4] [turn=1] [online=1|2] [subgroups] [narrow] [abreast=ROWS] [beside=ROWS] [cluster=INVOCATIONS] [clustered] OPERAND…" with MODE map
 // (exact may follow), rows (unroll=2 and exact may follow), cols, tiles (then m=DIMS n=DIMS [alongA] [alongB] [looped] [f16|bf16] [parts=2|3] follow), checks or scatters and one OPERAND per operand of the kernel: its class (c contiguous,
 // b broadcast, s strided, v staged), its binding (- for an index), and after
 // commas vec, still, turned, skip, guard=BITS, stages=RANK+RANK or parts=N for bindings of 64 units. A case "sort STEP DTYPE [descending] [narrow]" is a shader of a sort.
@@ -126,6 +126,21 @@ func parseVariant(k *codegen.Kernel, words []string) (*shader.Variant, error) {
 		if len(words) > 0 && words[0] == f.text {
 			f.set()
 			words = words[1:]
+		}
+	}
+	for ; len(words) > 0; words = words[1:] {
+		if words[0] == "clustered" {
+			v.Clustered = true
+			continue
+		}
+		name, value, _ := strings.Cut(words[0], "=")
+		to, ok := map[string]*int{"abreast": &v.Abreast, "beside": &v.Beside, "cluster": &v.Cluster}[name]
+		if !ok {
+			break
+		}
+		var err error
+		if *to, err = strconv.Atoi(value); err != nil {
+			return nil, err
 		}
 	}
 	for len(words) > 0 && (words[0] == "unroll=2" || words[0] == "exact") {

@@ -143,7 +143,9 @@ type Limits struct {
 	Groups           int64 // workgroups per dispatch dimension
 	GroupSize        int   // invocations per workgroup
 	WorkgroupStorage int64
-	Subgroup         int // invocations of a subgroup, if shaders can add and compare over them; else 0
+	Subgroup         int  // invocations of a subgroup, if shaders can add and compare over them; else 0
+	Shuffles         bool // invocations of a subgroup can read each other's values
+	Clusters         bool // shaders can add and compare over parts of a subgroup
 }
 
 // Info describes a device.

@@ -70,12 +70,13 @@ func (c *chooser) mode() {
 		v.Group = v.Tile.Group()
 	case k.HasRows():
 		v.Mode = shader.Cols
-		if byRows(k, l) {
+		if byRows(k, l) || p.abreast(k) {
 			v.Mode = shader.Rows
 		}
 		if v.Mode == shader.Cols && p.beside(k) {
 			v.Mode, v.Beside, c.lanes = shader.Rows, besideRows, 1
 			v.Group = besideRows * min(besideShares, p.groupSize/besideRows)
+			takeCluster(v, p)
 		}
 		if p.software && v.Mode == shader.Cols {
 			// An exponential costs a CPU less than a load. Its compiler does not unroll loops over
@@ -184,13 +185,17 @@ func (c *chooser) steps() {
 }
 
 func (c *chooser) group() {
-	if c.v.Mode == shader.Rows && c.v.Beside == 0 {
+	switch {
+	case c.v.Mode != shader.Rows || c.v.Beside > 0:
+	case c.p.abreast(c.k):
+		takeAbreast(&c.v, c.k, c.p)
+	default:
 		chooseGroup(&c.v, c.k, c.p)
 	}
 }
 
 func (c *chooser) subgroups() {
-	c.v.Subgroups = c.p.subgroups && c.v.Mode == shader.Rows && c.v.Beside == 0 && c.v.Each < 2
+	c.v.Subgroups = c.p.subgroups.size > 0 && c.v.Mode == shader.Rows && c.v.Beside == 0 && c.v.Abreast == 0 && c.v.Each < 2
 }
 
 func (c *chooser) each() {

@@ -34,6 +34,10 @@ func TestChosen(t *testing.T) {
 		{"many columns", sum, 1, []int64{1 << 16, 101}, true, "rows 1/256 beside=32", "cols 4/8 each=16 online=1 across"},
 		{"very many columns", sum, 1, []int64{1 << 20, 3}, true, "cols 4/64 across", "cols 4/64 each=4 online=1 across"},
 		{"many rows", rowtext.Norm, 1, []int64{1024, 512}, false, "rows 4/64 unroll=2 exact", "rows 4/8 unroll=16 exact"},
+		{"a row for each", rowtext.Softmax, 1, []int64{5000, 8}, false, "cols 1/64", "rows 4/64 unroll=2 abreast=64 exact"},
+		{"few rows", rowtext.Softmax, 1, []int64{300, 33}, false, "rows 1/64 unroll=1", "rows 1/8 unroll=33 abreast=8 exact"},
+		{"sums for each", sum, 1, []int64{5000, 64}, false, "rows 4/64", "rows 4/64 abreast=64"},
+		{"scans for each", row("cumsum", "float32", "float32", ""), 1, []int64{5000, 1000}, false, "rows 4/64", "rows 4/64 abreast=64"},
 		{"softmax", rowtext.Softmax, 1, []int64{70, 256}, false, "rows 4/64 unroll=1 exact", "rows 4/8 unroll=8 exact"},
 	} {
 		for _, kind := range []string{"DiscreteGPU", "CPU"} {
@@ -66,7 +70,7 @@ func TestChosen(t *testing.T) {
 				for _, x := range []struct {
 					name string
 					n    int
-				}{{"each", v.Each}, {"steps", v.Steps}, {"turn", v.Turn}, {"online", v.Online}, {"unroll", v.Unroll}, {"beside", v.Beside}} {
+				}{{"each", v.Each}, {"steps", v.Steps}, {"turn", v.Turn}, {"online", v.Online}, {"unroll", v.Unroll}, {"beside", v.Beside}, {"abreast", v.Abreast}, {"cluster", v.Cluster}} {
 					if x.n > 0 {
 						got += fmt.Sprintf(" %s=%d", x.name, x.n)
 					}

@@ -67,6 +67,8 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 	if lang.Subgroups == "" || c.Subgroups == runtime.SubgroupsOff {
 		l.Subgroup = 0 // keeps stored entries of a device with subgroups apart from those without
 	}
+	l.Shuffles = l.Shuffles && l.Subgroup > 0 && lang.Shuffles != ""
+	l.Clusters = l.Clusters && l.Shuffles && lang.Clusters != ""
 	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, lang: lang, cfg: c}
 	d.shaders.list, d.parts.list = map[string]*compiled{}, map[string]*program{}
 	var narrow ir.DTypeSet
@@ -84,7 +86,7 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 		narrow:   narrow,
 
 		groupSize: l.GroupSize,
-		subgroups: l.Subgroup > 0,
+		subgroups: subgroups{size: l.Subgroup, shuffles: l.Shuffles, clusters: l.Clusters},
 		workgroup: l.WorkgroupStorage,
 	}
 	if lang.Matrices != "" && c.Matrices == runtime.MatricesOn {

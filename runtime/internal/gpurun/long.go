@@ -60,9 +60,12 @@ func byRows(k *codegen.Kernel, l *runtime.Launch) bool {
 	if reducedSize(l) < shortRow {
 		return false
 	}
-	if points(l.Dims[:l.Kept]) < fewColumns {
-		return true
-	}
+	return points(l.Dims[:l.Kept]) < fewColumns || alongRows(k, l)
+}
+
+// alongRows reports whether the points of a row are adjacent in most of the memory that is read and
+// written.
+func alongRows(k *codegen.Kernel, l *runtime.Launch) bool {
 	along, across := int64(0), int64(0)
 	for i, o := range k.Operands {
 		if o.Kind == codegen.Index || o.Row {

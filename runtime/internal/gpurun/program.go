@@ -130,7 +130,7 @@ func (p *program) variantFor(b *batch, pc *piece) (*variant, error) {
 	})
 	switch {
 	case !isSource(err) || p.tile != nil:
-	case choice.Subgroups:
+	case choice.Subgroups || choice.Cluster > 1:
 		p.dev.refuse(err)
 		return p.variantFor(b, pc)
 	case choice.Tile.Matrix != shader.Matrix{}:

@@ -18,11 +18,17 @@ type limits struct {
 	threads  int64 // points of the domain
 	software bool  // invocations are lanes of a CPU
 
-	groupSize int   // invocations per workgroup
-	subgroups bool  // subgroups are used
+	groupSize int // invocations per workgroup
+	subgroups
 	workgroup int64 // bytes of a workgroup's memory
 
 	narrow ir.DTypeSet // dtypes whose elements take their own size in memory
+}
+
+// subgroups are those of an adapter, as far as shaders use them.
+type subgroups struct {
+	size               int // 0 if they are not used
+	shuffles, clusters bool
 }
 
 // elem is the bytes of an element in device memory.
@@ -56,7 +62,7 @@ type piece struct {
 
 	software  bool // see limits
 	groupSize int
-	subgroups bool
+	subgroups
 	workgroup int64
 	matrix    shader.Matrix // for contractions; usually zero
 	scattering

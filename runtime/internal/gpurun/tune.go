@@ -47,12 +47,22 @@ var turns = []turn{
 }
 
 var (
-	single = []shader.Mode{shader.Map, shader.Cols} // modes whose invocations share nothing
+	single = []shader.Mode{shader.Map, shader.Cols, shader.Rows} // modes whose invocations share nothing, or rows abreast
 	tiles  = []shader.Mode{shader.Tiles}
 )
 
+// grouped changes the size of workgroups. The invocations that share a row stay as many.
 func grouped(n int) func(*shader.Variant) {
-	return func(v *shader.Variant) { v.Group = n }
+	return func(v *shader.Variant) {
+		if v.Mode == shader.Rows {
+			share := v.Group / max(v.Abreast, 1)
+			if v.Abreast == 0 || n < share || n < v.Cluster {
+				return
+			}
+			v.Abreast = n / share
+		}
+		v.Group = n
+	}
 }
 
 // tiled changes the sizes of a tile, and keeps what follows from the operands' layouts.
@@ -75,6 +85,9 @@ func united(t shader.Tile) func(*shader.Variant) {
 // chosen returns the variant of a piece under its launch's choice. Tiles by matrices are compared
 // with the host before their first use.
 func (p *program) chosen(pc *piece) (shader.Variant, error) {
+	if !p.groups || p.dev.refused.Load() {
+		pc.subgroups = subgroups{}
+	}
 	if p.tile != nil {
 		v := choose(p.ready, pc, p.lanes)
 		v.Tile, v.Group = *p.tile, p.tile.Group()
@@ -95,7 +108,6 @@ func (p *program) chosen(pc *piece) (shader.Variant, error) {
 // turned is what choose returns, changed by the launch's choice.
 func (p *program) turned(pc *piece) (shader.Variant, error) {
 	v, code := choose(p.ready, pc, p.lanes), pc.launch.Choice
-	v.Subgroups = v.Subgroups && p.groups && !p.dev.refused.Load()
 	if code > uint64(len(turns)) {
 		return v, p.dev.errorf("choice %d does not exist", code)
 	}
@@ -115,8 +127,8 @@ func (p *program) turned(pc *piece) (shader.Variant, error) {
 // worthPoints is the number of points from which a choice is worthwhile.
 const worthPoints = 1 << 14
 
-// Choices lists the ways to run a launch. Chains, scatters, sorts and rows shared by a workgroup
-// have none.
+// Choices lists the ways to run a launch. Chains, scatters, sorts and rows that have a workgroup
+// each have none.
 func (d *Runner) Choices(l *runtime.Launch) (c runtime.Choices) {
 	p, ok := l.Prog.(*program)
 	_, forced := testhook.Choice()
@@ -128,7 +140,14 @@ func (d *Runner) Choices(l *runtime.Launch) (c runtime.Choices) {
 	case dotOf(p.ready) >= 0:
 		mode, units = shader.Tiles, d.units.shape(p.factors) != shader.Matrix{}
 	case p.kernel.HasRows():
-		if mode = shader.Cols; byRows(p.kernel, l) {
+		pc := piece{launch: *l, software: d.limits.software, groupSize: d.limits.groupSize, subgroups: d.limits.subgroups}
+		if !p.groups || d.refused.Load() {
+			pc.subgroups = subgroups{}
+		}
+		switch mode = shader.Cols; {
+		case pc.abreast(p.ready):
+			mode = shader.Rows
+		case byRows(p.kernel, l):
 			return c
 		}
 	}

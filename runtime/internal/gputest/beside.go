@@ -7,12 +7,23 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
 // testRowsBeside tests rows side by side in memory that the invocations of a workgroup share, as on
 // hardware: with parameters of all rows and of each row, in place, and for positions.
 func testRowsBeside(t *testing.T) {
-	d := openAs(t, hardware)
+	for _, size := range []int{0, 16} {
+		besideRows(t, openAs(t, func(i *gpurun.Info) {
+			hardware(i)
+			if i.Limits.Shuffles && size > 0 { // larger than they are on most adapters: shaders find that out
+				i.Limits.Subgroup = size
+			}
+		}))
+	}
+}
+
+func besideRows(t *testing.T, d *device) {
 	kernels := map[string]string{
 		"argmax": "in 0 : float32\nout 1 : int32 row\n%0 = load 0 : float32\n%1 = argmax %0 : int32\nstore 1 %1",
 		"any":    "in 0 : bool\nout 1 : bool row\n%0 = load 0 : bool\n%1 = any %0 : bool\nstore 1 %1",

@@ -84,6 +84,8 @@ var suites = []suite{
 	{"RowMix", testRowMix},
 	{"RowsTakenTogether", testRowsTakenTogether},
 	{"RowsBeside", testRowsBeside},
+	{"RowsAbreast", testRowsAbreast},
+	{"RowsAbreastLayouts", testRowsAbreastLayouts},
 	{"RowWork", testRowWork},
 	{"Subgroups", testSubgroups},
 	{"SoftmaxOnline", testSoftmaxOnline},
@@ -167,6 +169,7 @@ func Bench(b *testing.B, x Target) {
 	b.Run("OverCopy", benchOverCopy)
 	b.Run("Layouts", benchLayouts)
 	b.Run("Rows", benchRows)
+	b.Run("ShortRows", benchShortRows)
 	b.Run("Run", benchRun)
 	b.Run("Eager", benchEager)
 	b.Run("Narrow", benchNarrow)

@@ -214,7 +214,10 @@ func (d *Device) describe() error {
 		d.info.Limits.Buffer = 1<<32 - 16
 	}
 	if exts["GL_KHR_shader_subgroup"] && number(subgroupSize+1)&gl.COMPUTE_SHADER_BIT != 0 && number(subgroupSize+2)&7 == 7 {
+		const shuffles, clustered = 16 | 32, 64
+		can := number(subgroupSize + 2)
 		d.info.Limits.Subgroup = int(number(subgroupSize))
+		d.info.Limits.Shuffles, d.info.Limits.Clusters = can&shuffles == shuffles, can&clustered != 0
 	}
 	return d.reported()
 }

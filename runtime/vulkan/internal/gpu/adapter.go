@@ -182,7 +182,10 @@ func infoOf(p *vk.PhysicalDeviceProperties, p11 *vk.PhysicalDeviceVulkan11Proper
 	info.Points = mostPoints(info.Kind, goruntime.GOOS)
 	const operations = vk.SubgroupFeatureBasicBit | vk.SubgroupFeatureVoteBit | vk.SubgroupFeatureArithmeticBit
 	if p11.SubgroupSupportedOperations&operations == operations && p11.SubgroupSupportedStages&vk.ShaderStageComputeBit != 0 {
+		const shuffles = vk.SubgroupFeatureShuffleBit | vk.SubgroupFeatureShuffleRelativeBit
 		info.Limits.Subgroup = int(p11.SubgroupSize)
+		info.Limits.Shuffles = p11.SubgroupSupportedOperations&shuffles == shuffles
+		info.Limits.Clusters = p11.SubgroupSupportedOperations&vk.SubgroupFeatureClusteredBit != 0
 	}
 	return info
 }

@@ -65,6 +65,9 @@ const (
 	SubgroupFeatureBasicBit                                       = 1
 	SubgroupFeatureVoteBit                                        = 2
 	SubgroupFeatureArithmeticBit                                  = 4
+	SubgroupFeatureShuffleBit                                     = 16
+	SubgroupFeatureShuffleRelativeBit                             = 32
+	SubgroupFeatureClusteredBit                                   = 64
 	QueueGraphicsBit                                              = 1
 	QueueComputeBit                                               = 2
 	QueueTransferBit                                              = 4

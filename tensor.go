@@ -333,6 +333,16 @@ func init() {
 		}
 		return nil
 	}
+	hostapi.HostLane = func(d any) any { return d.(*Device).d.NewHostLane() }
+	hostapi.HostOp = func(lane any, name string, operand any, dt ir.DType, shape []int, begin func() stream.HostFunc) any {
+		t := operand.(*Tensor)
+		if !t.made() {
+			return failed(name, errNilTensor, t)
+		}
+		r := new(Tensor)
+		stream.HostOp{Lane: lane.(*stream.HostLane), Name: name, DT: dt, Shape: append(ir.Shape{}, shape...), Begin: begin}.Record(&r.v, &t.v)
+		return r
+	}
 	hostapi.Shared = func(t any) ([]byte, bool) { return stream.Shared(&t.(*Tensor).v) }
 }
 

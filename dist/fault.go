@@ -182,8 +182,8 @@ func (l *loop) heard(from int, err error) {
 func (w *World) host(r int) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.hosts == nil {
+	if w.names == nil {
 		return "host unknown"
 	}
-	return w.hosts[r]
+	return w.names[r]
 }

@@ -55,7 +55,7 @@ func (w *World) hello() (err error) {
 		hosts[r], programs[r], _ = strings.Cut(t, "\n")
 	}
 	w.mu.Lock()
-	w.hosts = hosts
+	w.names = hosts
 	w.mu.Unlock()
 	for r, h := range heads {
 		if h.failed {

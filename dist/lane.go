@@ -18,8 +18,9 @@ type lane struct {
 // call is a collective of the program.
 type call struct {
 	plan  plan
-	fault error        // this rank cannot take part
-	run   func() error // exchanges bytes, after all ranks met; may be nil
+	ready chan struct{} // closed when fault and run are set; nil if they are
+	fault error         // this rank cannot take part
+	run   func() error  // exchanges bytes, after all ranks met; may be nil
 	done  chan struct{}
 	err   error
 }
@@ -56,6 +57,9 @@ func (w *World) runLane() {
 		c := l.queue[0]
 		l.queue = l.queue[1:]
 		l.mu.Unlock()
+		if c.ready != nil {
+			<-c.ready
+		}
 		c.err = w.runCall(c)
 		w.leave()
 		close(c.done)

@@ -1,8 +1,6 @@
 package dist
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 
@@ -18,9 +16,9 @@ import (
 //
 // The derivative is the sum of all ranks' derivatives.
 //
-// Like the other collectives of tensors, it computes and reads t, waits for all ranks, and makes a
-// new tensor beside t. A Recording whose function calls it therefore runs the function each time.
-// Each rank sends and receives about twice the bytes of t.
+// Like the other collectives of tensors, it is recorded and does not wait: other work of the program
+// goes on, and whatever reads the result waits for all ranks. A Recording repeats it in each run; it
+// cannot be bound. Each rank sends and receives about twice the bytes of t.
 //
 // The result carries t's error, which also ends the World, as other ranks cannot go on; ErrDType for
 // bool; and a [*RankError] or ErrMismatch if the World failed.
@@ -72,11 +70,13 @@ func custom(t *millrace.Tensor, forward, backward func(*millrace.Tensor) *millra
 }
 
 func (w *World) allReduce(t *millrace.Tensor) *millrace.Tensor {
-	return w.collective("allreduce", t, checkSum(t.DType()), t.Shape(), func(dst, src []byte) error { return w.sum(t.DType(), dst, src) })
+	dt := t.DType() // t may be released before the call runs
+	return w.collective("allreduce", t, checkSum(dt), t.Shape(), func(dst, src []byte) error { return w.sum(dt, dst, src) })
 }
 
 func (w *World) reduceScatter(t *millrace.Tensor) *millrace.Tensor {
-	bad := checkSum(t.DType())
+	dt := t.DType()
+	bad := checkSum(dt)
 	shape, err := w.part(t)
 	if bad == nil {
 		bad = err
@@ -86,7 +86,7 @@ func (w *World) reduceScatter(t *millrace.Tensor) *millrace.Tensor {
 			copy(dst, src)
 			return nil
 		}
-		return w.sumPart(t.DType(), dst, src, w.equal(len(dst)))
+		return w.sumPart(dt, dst, src, w.equal(len(dst)))
 	})
 }
 
@@ -138,65 +138,48 @@ func (w *World) equal(size int) []int {
 	return at
 }
 
-// collective runs a call on a tensor's bytes. A call that this rank alone can see to be wrong is
+// collective records a call on a tensor's bytes. A call that this rank alone can see to be wrong is
 // not begun.
 func (w *World) collective(op string, t *millrace.Tensor, bad error, shape []int, run func(dst, src []byte) error) *millrace.Tensor {
-	if err := t.Err(); errors.Is(err, operror.ErrNoValue) {
-		bad = err
-	} else if err != nil {
-		bad = nil // the other ranks must hear of it
+	own := t.Err()
+	if errors.Is(own, operror.ErrNoValue) {
+		bad = own
+	} else if own != nil {
+		bad = nil
+		w.post(&call{plan: plan{op: op}, fault: own}) // the other ranks must hear of it
 	}
-	if bad != nil {
+	if bad == nil {
+		bad = w.Err()
+	}
+	if bad != nil || own != nil {
 		return hostapi.Fail(op, bad, []any{t}).(*millrace.Tensor)
 	}
-	src, err := elements(t)
-	c := &call{plan: plan{op, []string{form(t)}}, fault: err}
-	var dst []byte
-	c.run = func() error {
-		dst = aligned(product(shape) * t.DType().Size())
-		return run(dst, src)
+	p := plan{op, []string{form(t)}}
+	begin := func() func(dst, src []byte, fault error) error {
+		c := &call{plan: p, ready: make(chan struct{})}
+		w.post(c)
+		return func(dst, src []byte, fault error) error {
+			c.fault, c.run = fault, func() error { return run(dst, src) }
+			close(c.ready)
+			<-c.done
+			return c.err
+		}
 	}
-	if err := w.do(context.Background(), c); err != nil {
-		return hostapi.Fail(op, err, []any{t}).(*millrace.Tensor)
+	return hostapi.HostOp(w.hostLane(t.Stream().Device()), op, t, t.DType(), shape, begin).(*millrace.Tensor)
+}
+
+// hostLane is the lane for the tensors of a device.
+func (w *World) hostLane(d *millrace.Device) any {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.hosts == nil {
+		w.hosts = map[*millrace.Device]any{}
 	}
-	place, ok := hostapi.Beside([]any{t})
-	if !ok {
-		return hostapi.Fail(op, millrace.ErrClosed, []any{t}).(*millrace.Tensor)
+	if w.hosts[d] == nil {
+		w.hosts[d] = hostapi.HostLane(d)
 	}
-	r, err := millrace.FromReaderOn(place.(millrace.Place), bytes.NewReader(dst), t.DType(), shape...)
-	if err != nil {
-		return hostapi.Fail(op, err, []any{t}).(*millrace.Tensor)
-	}
-	return r
+	return w.hosts[d]
 }
 
 // form is a tensor's line in a plan.
 func form(t *millrace.Tensor) string { return fmt.Sprintf("%v %v", t.DType(), t.Shape()) }
-
-func product(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
-}
-
-// elements is a copy of a tensor's elements.
-func elements(t *millrace.Tensor) ([]byte, error) {
-	if err := t.Err(); err != nil {
-		return nil, err
-	}
-	data := aligned(t.Len() * t.DType().Size())
-	left := into(data)
-	_, err := t.WriteTo(&left)
-	return data, err
-}
-
-// into is a writer that fills memory.
-type into []byte
-
-func (b *into) Write(p []byte) (int, error) {
-	n := copy(*b, p)
-	*b = (*b)[n:]
-	return n, nil
-}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/dist/internal/launcher"
 )
 
@@ -50,7 +51,7 @@ func (o Options) withDefaults() Options {
 type World struct {
 	o        Options
 	info     Info
-	hosts    []string // of all ranks
+	names    []string // of all ranks' machines
 	loop     *loop
 	lane     lane
 	asked    atomic.Bool // this process was asked to stop
@@ -63,8 +64,9 @@ type World struct {
 	err    error
 	failed chan struct{} // closed when err is set
 	at     place
-	heard  map[int]bool  // ranks whose Worlds have failed
-	all    chan struct{} // closed when all others have
+	heard  map[int]bool             // ranks whose Worlds have failed
+	all    chan struct{}            // closed when all others have
+	hosts  map[*millrace.Device]any // lanes of host ops
 }
 
 // opClose is the last call of a World.

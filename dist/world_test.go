@@ -71,6 +71,15 @@ func open(n int, options func(r int, o *dist.Options)) ([]*dist.World, []error) 
 	return ws, errs
 }
 
+// stream is a place for tensors of one rank.
+func stream(t *testing.T) *millrace.Stream {
+	d, err := millrace.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.NewStream()
+}
+
 // each runs f on all Worlds at once.
 func each(ws []*dist.World, f func(w *dist.World)) {
 	var all sync.WaitGroup
@@ -167,7 +176,7 @@ func TestOrder(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				x := millrace.Ones(millrace.Int32, 100)
+				x := millrace.OnesOn(stream(t), millrace.Int32, 100)
 				defer x.Release()
 				if v, err := millrace.Values[int32](w.AllReduce(x)); err != nil || v[99] != 2 {
 					t.Errorf("%v, %v", v, err)
@@ -181,7 +190,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestRecording: a Recording whose function calls a collective computes new values each time.
+// TestRecording: a Recording whose function calls a collective repeats it: each run
+// computes new values.
 func TestRecording(t *testing.T) {
 	w, err := dist.Open(context.Background(), dist.Options{})
 	if err != nil {
@@ -189,6 +199,8 @@ func TestRecording(t *testing.T) {
 	}
 	defer w.Close()
 	x := millrace.Ones(millrace.Float32, 3)
+	d := x.Stream().Device()
+	before := d.Stats().Recordings
 	rec := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 		return []*millrace.Tensor{w.AllReduce(in[0].AddScalar(1)).AddScalar(1)}, nil
 	})
@@ -199,5 +211,8 @@ func TestRecording(t *testing.T) {
 		if want := fmt.Sprintf("[%d. %[1]d. %[1]d.]", i+2); err != nil || fmt.Sprint(out[0]) != want {
 			t.Errorf("%v, %v, want %s", out, err, want)
 		}
+	}
+	if n := d.Stats().Recordings - before; n != 1 {
+		t.Errorf("%d recordings of the function, want 1", n)
 	}
 }

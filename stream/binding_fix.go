@@ -57,6 +57,9 @@ const rehearsals = 2
 // check returns an error if a result cannot be written to its tensor.
 func (b *Binding) check() error {
 	t := b.t
+	if t.hosts {
+		return fmt.Errorf("%w: a recording with host ops, such as collectives, cannot be bound", ir.ErrUnsupported)
+	}
 	if len(b.out) != len(t.outs) {
 		return fmt.Errorf("%w: %d tensors were given for %d results", ir.ErrShape, len(b.out), len(t.outs))
 	}

@@ -37,7 +37,7 @@ const (
 // claim reserves a Bound for a run on the stream, or makes a new one. It returns nil if the parts
 // have to be queued. The lock is held.
 func (t *Tape) claim(s *Stream) *exec.Bound {
-	if s.dev.Opts.Check || s.taping != nil || s.trial != nil || len(t.parts) == 0 {
+	if s.dev.Opts.Check || s.taping != nil || s.trial != nil || len(t.parts) == 0 || t.hosts {
 		return nil
 	}
 	x := &t.bounds

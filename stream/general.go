@@ -114,6 +114,9 @@ func (g *General) Release() { g.tape.Release() }
 
 // find makes trials at other sizes and fits polynomials to their numbers.
 func (g *General) find(sizes []int, f func(*Trial)) bool {
+	if g.tape.hosts {
+		return false // a host op has no formula
+	}
 	for i, x := range g.tape.inputs {
 		if x.view != nil && slices.ContainsFunc(g.axes[i], func(axis int) bool { return axis >= 0 && sizes[axis] > 1 }) {
 			return false // the strides of the view depend on sizes

@@ -97,7 +97,7 @@ func (p *playing) queue(out []*Value) (err error) {
 	}
 	p.begin(out)
 	for _, part := range p.t.parts {
-		if err = p.run(part); err != nil {
+		if err = p.part(part); err != nil {
 			p.fail(err, out)
 			return err
 		}
@@ -204,7 +204,31 @@ func (p *playing) memory(from tapeSource) *memory.Storage {
 	return p.t.outside(from, p.inputs)
 }
 
-// run queues a part and submits it. The lock is held.
+// part submits a part. The lock is held.
+func (p *playing) part(part *tapePart) error {
+	if part.host == nil {
+		return p.run(part)
+	}
+	if err := p.host(part); err != nil {
+		return err
+	}
+	p.name(part)
+	for _, o := range part.last {
+		p.done(o)
+	}
+	return nil
+}
+
+// name makes the handles that the tape sets name the results of a part.
+func (p *playing) name(part *tapePart) {
+	for _, i := range part.sets {
+		if !p.isSet {
+			p.set(p.t.sets[i].h, p.made[p.t.sets[i].n])
+		}
+	}
+}
+
+// run queues the ops of a part and submits them. The lock is held.
 func (p *playing) run(part *tapePart) error {
 	s := p.s
 	s.q.Load(part.saved)
@@ -222,11 +246,7 @@ func (p *playing) run(part *tapePart) error {
 			s.q.Slots[r.slot].H.v = v
 		}
 	}
-	for _, i := range part.sets {
-		if !p.isSet {
-			p.set(p.t.sets[i].h, p.made[p.t.sets[i].n])
-		}
-	}
+	p.name(part)
 	for _, o := range part.last {
 		p.done(o)
 	}
@@ -314,6 +334,7 @@ func (p *playing) faults(out []*Value) error {
 				continue
 			}
 			if st := v.mem.Load(); st != nil { // nil if another goroutine has set the handle again and so released v
+				p.t.written(st)
 				if e := st.Fault.Load(); e != nil {
 					operror.See(e)
 					return e

@@ -29,10 +29,10 @@ func TestRandomTapes(t *testing.T) {
 	for seed := range uint64(n) {
 		c := progen.Config{Ops: 30, MaxElems: 1000, Groups: groups[seed%2]}
 		p := progen.New(32<<32+seed, c)
-		got, err := runTape(p, seed)
+		got, err := runTape(p, seed, nil)
 		if err != nil {
-			small := progen.Shrink(p, func(q *ir.Graph) bool { _, err := runTape(q, seed); return err != nil })
-			_, last := runTape(small, seed)
+			small := progen.Shrink(p, func(q *ir.Graph) bool { _, err := runTape(q, seed, nil); return err != nil })
+			_, last := runTape(small, seed, nil)
 			t.Fatalf("seed %d: %v\nshrunk to (%v):\n%v", seed, err, last, small)
 		}
 		replays, sets, tapes = replays+got.replays, sets+len(got.sets), tapes+got.tapes
@@ -50,6 +50,8 @@ type randomTape struct {
 	held    []heldValue    // values that other handles hold
 	loose   []*Value       // values that the function made from outside tensors and did not release
 
+	copies *copies // some results are copied by host ops; nil: none are
+
 	replays, tapes int
 }
 
@@ -58,9 +60,9 @@ type heldValue struct {
 	want []byte
 }
 
-func runTape(p *ir.Graph, seed uint64) (*randomTape, error) {
+func runTape(p *ir.Graph, seed uint64, c *copies) (*randomTape, error) {
 	x := &randomTape{randomStep: &randomStep{p: p, inputs: progen.Inputs(p, seed), rnd: rand.New(rand.NewPCG(seed, 18))},
-		outside: map[int]*Value{}, sets: map[int]int{}}
+		outside: map[int]*Value{}, sets: map[int]int{}, copies: c}
 	var err error
 	if x.want, err = ir.EvalGraph(p, x.inputs); err != nil {
 		return x, nil
@@ -78,8 +80,14 @@ func runTape(p *ir.Graph, seed uint64) (*randomTape, error) {
 		return x, err
 	}
 	defer x.d.Close()
+	if c != nil {
+		c.lane = x.d.NewHostLane()
+	}
 	if err := x.run(); err != nil {
 		return x, fmt.Errorf("options %+v, sets %v: %w", o, x.sets, err)
+	}
+	if c != nil {
+		c.lane.lane.Queued().Wait()
 	}
 	if err := x.d.Wait(); err != nil {
 		return x, err
@@ -135,6 +143,9 @@ func (x *randomTape) record(s *Stream, sc *Scope, args []*Value) (results []*Val
 			continue
 		}
 		if v, ok := x.randomStep.record(i, Place{S: s, Scope: sc}, vals); ok {
+			if x.copies != nil && x.rnd.IntN(6) == 0 {
+				v = x.copies.of(v)
+			}
 			vals = append(vals, v)
 			if v.owner() == nil && !slices.Contains(x.p.Outputs, len(vals)-1) {
 				x.loose = append(x.loose, v)

@@ -20,6 +20,7 @@ type Tape struct {
 	inputs    []tapeInput
 	parts     []*tapePart
 	outs      []tapeOut
+	hosts     bool              // some parts are host ops
 	products  int               // results of parts that other parts or the caller need
 	constants []*memory.Storage // memory from outside, with a reader for the tape; nil if it became a state
 	states    []tapeState
@@ -61,8 +62,9 @@ const (
 	tapeStated                   // the value of a handle from outside
 )
 
-// tapePart is one segment.
+// tapePart is one segment, or one host op.
 type tapePart struct {
+	host     *HostOp // nil for a segment; else the part has one operand and one result, without slots
 	saved    *queue.Saved[held]
 	lines    []string // of the nodes, if SetSite gave them; else those of the plan hold
 	end      segment.End
@@ -187,6 +189,9 @@ func (t *Taping) leaveOut() {
 	}
 	for _, p := range slices.Backward(t.tape.parts) {
 		p.results = slices.DeleteFunc(p.results, func(r tapeResult) bool {
+			if p.host != nil {
+				return false
+			}
 			if !asked[r.product] {
 				p.saved.Release(r.slot)
 				p.unread++

@@ -43,7 +43,8 @@ func derivatives() []Case {
 	for _, o := range ops {
 		cases = append(cases, Case{Name: "derivative of " + o.name, Ranks: Sizes, Run: func(_ context.Context, w *dist.World) error {
 			n, rank := w.Size(), w.Rank()
-			x := millrace.Ones(millrace.Float32, rows(n), 1)
+			on := place()
+			x := millrace.OnesOn(on, millrace.Float32, rows(n), 1)
 			defer x.Release()
 			var ws, want []float32
 			for row := range o.shape(n, rows(n)) {
@@ -52,7 +53,7 @@ func derivatives() []Case {
 			for row := range rows(n) {
 				want = append(want, wants[o.name](rank, n, row))
 			}
-			scale := millrace.FromSlice(ws, len(ws), 1)
+			scale := millrace.FromSliceOn(on, ws, len(ws), 1)
 			defer scale.Release()
 			watched := autodiff.Watch(x)
 			loss := o.run(w, watched).Mul(scale).Sum()

@@ -39,11 +39,11 @@ func mistake(name string, is func(error) bool, parts []string, even, odd func(ct
 // reduce is an AllReduce of ones.
 func reduce(dt millrace.DType, shape ...int) func(context.Context, *dist.World) error {
 	return func(_ context.Context, w *dist.World) error {
-		t := millrace.Ones(dt, shape...)
+		t := millrace.OnesOn(place(), dt, shape...)
 		defer t.Release()
 		r := w.AllReduce(t)
 		defer r.Release()
-		return r.Err()
+		return r.Eval()
 	}
 }
 
@@ -67,15 +67,16 @@ func mistakes() []Case {
 		mistake("one call too many", isMismatch, []string{"allreduce", "close"},
 			reduce(millrace.Float32, 3), func(_ context.Context, w *dist.World) error { return w.Close() }),
 		mistake("an operand's error", isFailed, []string{"broadcast", "mistakes.go"},
-			reduce(millrace.Float32, 3), func(_ context.Context, w *dist.World) error {
-				x := millrace.Ones(millrace.Float32, 3)
+			reduce(millrace.Float32, 3), func(ctx context.Context, w *dist.World) error {
+				on := place()
+				x := millrace.OnesOn(on, millrace.Float32, 3)
 				defer x.Release()
-				bad := x.Add(millrace.Ones(millrace.Float32, 2))
+				bad := x.Add(millrace.OnesOn(on, millrace.Float32, 2))
 				r := w.AllReduce(bad)
 				if !errors.Is(r.Err(), millrace.ErrShape) {
 					return fmt.Errorf("the result's error is %w", r.Err())
 				}
-				return w.Err()
+				return w.Barrier(ctx)
 			}),
 		mistake("a rank that fails", isFailed, []string{errOwn.Error()},
 			barrier, func(_ context.Context, w *dist.World) error {
@@ -87,7 +88,8 @@ func mistakes() []Case {
 			}),
 	}
 	local := Case{Name: "mistakes of one rank alone", Ranks: Sizes, Run: func(ctx context.Context, w *dist.World) error {
-		scalar, rows := millrace.Ones(millrace.Float32), millrace.Ones(millrace.Float32, 7*w.Size()+1)
+		on := place()
+		scalar, rows := millrace.OnesOn(on, millrace.Float32), millrace.OnesOn(on, millrace.Float32, 7*w.Size()+1)
 		defer scalar.Release()
 		defer rows.Release()
 		for _, c := range []struct {

@@ -19,8 +19,9 @@ func any_(error) bool { return true }
 
 // model is two parameters of known values.
 func model(first float32) ([]nn.Named, func()) {
-	a := nn.NewParam(millrace.FromSlice([]float32{first, 2, 3}))
-	b := nn.NewBuffer(millrace.FromSlice([]int64{4}))
+	on := place()
+	a := nn.NewParam(millrace.FromSliceOn(on, []float32{first, 2, 3}))
+	b := nn.NewBuffer(millrace.FromSliceOn(on, []int64{4}))
 	return []nn.Named{{Name: "a", Param: a}, {Name: "b", Param: b}}, func() {
 		a.Tensor().Release()
 		b.Tensor().Release()
@@ -42,7 +43,7 @@ func folder(w *dist.World) (string, error) {
 		}
 		copy(path, dir)
 	}
-	t := millrace.FromSlice(path)
+	t := millrace.FromSliceOn(place(), path)
 	defer t.Release()
 	sent := w.Broadcast(t, 0)
 	defer sent.Release()
@@ -66,7 +67,7 @@ func states() []Case {
 			return nil
 		}
 		if w.Rank() == w.Size()-1 {
-			next := millrace.FromSlice([]float32{1, 2, 4})
+			next := millrace.FromSliceOn(place(), []float32{1, 2, 4})
 			params[0].Tensor().Set(next)
 			next.Release()
 		}

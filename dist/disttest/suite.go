@@ -36,6 +36,7 @@ func Cases() []Case {
 	all = append(all, values()...)
 	all = append(all, derivatives()...)
 	all = append(all, states()...)
+	all = append(all, tapes()...)
 	return append(all, mistakes()...)
 }
 

@@ -40,6 +40,15 @@ func ranks(t *testing.T, n *Net, o dist.Options, f func(w *dist.World) error) []
 	return errs
 }
 
+// stream is a place for tensors of one rank.
+func stream(t *testing.T) *millrace.Stream {
+	d, err := millrace.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.NewStream()
+}
+
 // rankError checks that an error says which rank made the World fail.
 func rankError(err error, rank int, state dist.State) error {
 	e, ok := errors.AsType[*dist.RankError](err)
@@ -107,12 +116,12 @@ func TestBehind(t *testing.T) {
 func TestBytesLost(t *testing.T) {
 	n := New(2)
 	for r, err := range ranks(t, n, dist.Options{Deadline: 2 * time.Second}, func(w *dist.World) error {
-		x := millrace.Ones(millrace.Float32, 1<<20)
+		x := millrace.OnesOn(stream(t), millrace.Float32, 1<<20)
 		defer x.Release()
 		if w.Rank() == 0 {
 			n.SetLink(0, 1, Link{Rate: 1}) // notes are not limited
 		}
-		return w.AllReduce(x).Err()
+		return w.AllReduce(x).Eval()
 	}) {
 		e, ok := errors.AsType[*dist.RankError](err)
 		if !ok || e.State != dist.Behind {
@@ -147,7 +156,7 @@ func TestLinks(t *testing.T) {
 	n := New(3)
 	n.SetLinks(Link{Rate: 1e6, Delay: 5 * time.Millisecond})
 	for r, err := range ranks(t, n, dist.Options{}, func(w *dist.World) error {
-		x := millrace.Full(millrace.Float32, float64(w.Rank()+1), 3000)
+		x := millrace.FullOn(stream(t), millrace.Float32, float64(w.Rank()+1), 3000)
 		defer x.Release()
 		begun := time.Now()
 		v, err := millrace.Values[float32](w.AllReduce(x))

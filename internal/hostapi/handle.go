@@ -37,3 +37,11 @@ var Site func(scope any, text string)
 // Beside is a millrace.Place: the place of the result of an op on tensors of one device. See
 // stream.Beside.
 var Beside func(tensors []any) (place any, ok bool)
+
+// HostLane makes a lane for [HostOp] on tensors of a device, a *millrace.Device.
+var HostLane func(device any) any
+
+// HostOp makes a tensor that a function computes from an operand, as a job of the lane. See
+// stream.HostOp for begin, which is called once for each run of the op. It does not wait for the
+// operand or the function. Errors are stored in the tensor.
+var HostOp func(lane any, name string, operand any, dt ir.DType, shape []int, begin func() func(dst, src []byte, fault error) error) (tensor any)

@@ -8,7 +8,7 @@
 # latest. A part that fails, or that the machine has nothing for, is named in OUT/summary.txt, and the next part runs.
 #
 #   DIR=dist/gpu       what build writes: copy it along with the tree
-#   GPU_SECONDS=480    most time of a run
+#   GPU_SECONDS=540    most time of a run
 #   GPU_SMALL=1        small tensors and few rounds: tries the script where the "card" is a processor
 #   PYTHON=python3     a Python with PyTorch, if there is one
 set -uo pipefail
@@ -76,7 +76,7 @@ part() {
 # failures lists the tests that a log says have failed.
 failures() { grep -hE '^ *--- FAIL' "$@" 2>/dev/null | sed 's/^ *//' | sort -u; }
 
-# suite PROGRAM DEVICE NAME SECONDS FLAGS... times a suite of fusebench. NAME is the suite, perhaps with -large.
+# suite PROGRAM DEVICE NAME SECONDS FLAGS... times a suite of fusebench. NAME is the suite, perhaps with -large or a dtype.
 suite() {
 	local program=$bin/$1 device=$2 name=$3 limit=$4
 	shift 4
@@ -87,7 +87,7 @@ suite() {
 	local warm=(-runs 100 -warmup 1500 -budget 4s)
 	[ -z "${GPU_SMALL:-}" ] || warm=(-runs 10 -warmup 1 -budget 4s)
 	# A program that fails with one variant still writes the others.
-	part "$name on $device" "$limit" "$name-$device.txt" "$program" "${name%-large}" -device "$device" -modes fused "${warm[@]}" \
+	part "$name on $device" "$limit" "$name-$device.txt" "$program" "${name%%-*}" -device "$device" -modes fused "${warm[@]}" \
 		-note "$card" -format json -o "$out/tables/$name-$device.json" "$@"
 }
 
@@ -108,6 +108,21 @@ table() {
 	suite "$1" "$2" conv 40 "${conv[@]}"
 }
 
+# halves times 16-bit floats: products first.
+halves() {
+	local shape=() matmul=1024,2048,4096,8192 t s
+	[ -z "${GPU_SMALL:-}" ] || shape=(-shape 4,64,256) matmul=64,128
+	for t in float16 bfloat16; do
+		suite "$1" "$2" matmul-$t 40 -dtype $t -variants $matmul
+	done
+	for t in float16 bfloat16; do
+		for s in gelu softmax layernorm; do
+			suite "$1" "$2" $s-$t 30 -dtype $t "${shape[@]}"
+		done
+		suite "$1" "$2" reduce-$t 30 -dtype $t "${shape[@]}" -variants sum,sum-0,sum-1,sum-2
+	done
+}
+
 # large times four times as many elements.
 large() {
 	local shape=128,512,2048 s
@@ -118,7 +133,8 @@ large() {
 	suite "$1" "$2" reduce-large 40 -shape $shape -variants sum,sum-0,sum-1,sum-2
 }
 
-# reports lists the reports of suites, all devices, with at least one figure. FILTER is -large or nothing.
+# reports lists the reports of suites, all devices, with at least one figure. Its operand is -large, a dtype as -float16, or
+# nothing.
 reports() {
 	local d s f
 	for d in vulkan webgpu opengl torch; do
@@ -131,8 +147,8 @@ reports() {
 
 # page writes a page with a block for each table, which fusebench tables fills.
 page() {
-	local all large vulkan head='modes: fused, eager, compiled -->' end='<!-- end -->'
-	all=$(cd "$out" && reports '') large=$(cd "$out" && reports -large)
+	local all part vulkan title suffix head='modes: fused, eager, compiled -->' end='<!-- end -->'
+	all=$(cd "$out" && reports '')
 	if [ -z "$all" ]; then
 		note 'page: left out, there are no reports'
 		return
@@ -140,16 +156,21 @@ page() {
 	{
 		printf '# %s\n\nMedians in ms, hot, float32. The columns are devices, and PyTorch on the same card.\n\n' "$card"
 		printf '<!-- medians: %s; %s\n%s\n' "${all% }" "$head" "$end"
-		[ -z "$large" ] || printf '\n## Four times as many elements\n\n<!-- medians: %s; %s\n%s\n' "${large% }" "$head" "$end"
-		vulkan=$(tr ' ' '\n' <<<"$all$large" | grep -e -vulkan | tr '\n' ' ')
+		for suffix in -float16 -bfloat16 -large; do
+			part=$(cd "$out" && reports $suffix) title=${suffix#-}
+			[ $suffix != -large ] || title='Four times as many elements'
+			[ -z "$part" ] || printf '\n## %s\n\n<!-- medians: %s; %s\n%s\n' "$title" "${part% }" "$head" "$end"
+			all+=$part
+		done
+		vulkan=$(tr ' ' '\n' <<<"$all" | grep -e -vulkan | tr '\n' ' ')
 		[ -z "$vulkan" ] || printf '\n## Vulkan\n\n<!-- table: %s; columns: %s -->\n%s\n' "${vulkan% }" \
-			'suite, variant, shape, median ms, min ms, × copy, kernels, runs, max error' "$end"
+			'suite, variant, dtype, shape, median ms, min ms, × copy, kernels, runs, max error' "$end"
 	} >"$out/page.md"
 	part 'page' 20 page.txt "$bin/fusebench" tables "$out/page.md"
 }
 
 run() {
-	total=${GPU_SECONDS:-480}
+	total=${GPU_SECONDS:-540}
 	mkdir -p "$1/tables"
 	out=$(cd "$1" && pwd) bin=$(mktemp -d)
 	trap 'rm -rf "$bin"' EXIT
@@ -166,7 +187,8 @@ run() {
 	part 'devices' 60 devices.txt "$bin/fusebench" devices -v
 	part 'contract' 60 contract.txt env -C runtime/vulkan/internal/gpu "$bin/gpu.test" -test.v -test.timeout 55s
 	table fusebench vulkan
-	part 'PyTorch' 100 torch.txt "${PYTHON:-python3}" scripts/gpu_torch.py --out "$out/tables" ${GPU_SMALL:+--small}
+	halves fusebench vulkan
+	part 'PyTorch' 150 torch.txt "${PYTHON:-python3}" scripts/gpu_torch.py --out "$out/tables" ${GPU_SMALL:+--small}
 	local runs='-test.benchtime 300x -test.count 3'
 	[ -z "${GPU_SMALL:-}" ] || runs='-test.benchtime 20x'
 	# With the device's settings one by one: what each costs or gains.
@@ -176,9 +198,9 @@ run() {
 		part "launches ${set:-as they are}" 25 "launches${set:+-$set}.txt" env -C runtime/vulkan MILLRACE_VULKAN=$set \
 			"$bin/vulkan.test" -test.run '^$' -test.bench Suites/Run $runs
 	done
+	large fusebench vulkan
 	table fusebench-webgpu webgpu
 	table fusebench-opengl opengl
-	large fusebench vulkan
 	# What time is left.
 	part 'suites' 600 suites.txt env -C runtime/vulkan "$bin/vulkan.test" -test.v -test.short -test.timeout "$((total > SECONDS + 10 ? total - SECONDS - 5 : 5))s"
 	failures "$out/contract.txt" "$out/suites.txt" >"$out/failures.txt"

@@ -2,10 +2,10 @@
 torch.compile, on the graphics card (scripts/gpu.sh calls this). It writes a report for each
 suite in fusebench's JSON format, which `fusebench tables` puts beside Millrace's.
 
-    python3 scripts/gpu_torch.py --out DIR [--small] [--seconds 90]
+    python3 scripts/gpu_torch.py --out DIR [--small] [--seconds 140]
 
-Each run is timed until the card is synchronised, as fusebench's are. Products are float32
-without TF32."""
+Each run is timed until the card is synchronised, as fusebench's are. Products of float32 are
+without TF32. Kernels over one tensor, and products, also run in float16 and bfloat16."""
 
 import argparse
 import datetime
@@ -21,6 +21,7 @@ import torch
 
 F = torch.nn.functional
 SQRT_HALF = 1 / math.sqrt(2)
+HALVES = "float16", "bfloat16"
 
 
 def gelu_with(erf, x):
@@ -72,14 +73,15 @@ def perceptron(x, *layers):
 class Inputs:
     """Operands by shape, made once."""
 
-    def __init__(self, device):
-        self.device, self.made = device, {}
+    def __init__(self, device, dtype=torch.float32):
+        self.device, self.dtype, self.made = device, dtype, {}
         self.random = torch.Generator(device).manual_seed(1)
 
     def normal(self, *shape, deviation=1.0, name=""):
         key = (shape, deviation, name)
         if key not in self.made:
-            self.made[key] = torch.randn(shape, device=self.device, generator=self.random) * deviation
+            values = torch.randn(shape, device=self.device, generator=self.random) * deviation
+            self.made[key] = values.to(self.dtype)
         return self.made[key]
 
 
@@ -102,12 +104,24 @@ def rows(make, part, shape):
             yield "reduce" + part, f"{name}-{axis}", shape, lambda x, f=f, axis=axis: f(x, dim=axis), [x]
 
 
-def workloads(make, small):
+def workloads(device, small):
     """Yields suite, variant, shape, program and operands of all workloads."""
+    make, shape = Inputs(device), (4, 64, 256) if small else (32, 512, 2048)
     yield from products(make, small)
-    yield from rows(make, "", (4, 64, 256) if small else (32, 512, 2048))
+    for name in HALVES:
+        yield from squares(Inputs(device, getattr(torch, name)), "matmul-" + name, (64, 128) if small else (1024, 2048, 4096, 8192))
+    yield from rows(make, "", shape)
+    for name in HALVES:
+        yield from rows(Inputs(device, getattr(torch, name)), "-" + name, shape)
     make.made.clear()
     yield from rows(make, "-large", (8, 64, 256) if small else (128, 512, 2048))
+
+
+def squares(make, suite, sizes):
+    """Yields products of square matrices."""
+    for n in sizes:
+        yield suite, str(n), (n, n, n), torch.mm, [make.normal(n, n), make.normal(n, n, deviation=n**-0.5)]
+        make.made.clear()
 
 
 def products(make, small):
@@ -167,10 +181,10 @@ def figure(seconds):
     return float(f"{seconds * 1e3:.5g}")
 
 
-def row(suite, variant, mode, shape, seconds, copy):
+def row(suite, dtype, variant, mode, shape, seconds, copy):
     return {
-        "suite": suite.removesuffix("-large"), "device": "PyTorch", "variant": variant, "mode": mode, "tier": "", "shape": list(shape),
-        "dtype": "float32", "threads": 0, "runs": len(seconds), "median_ms": figure(statistics.median(seconds)), "min_ms": figure(min(seconds)),
+        "suite": suite.split("-")[0], "device": "PyTorch", "variant": variant, "mode": mode, "tier": "", "shape": list(shape),
+        "dtype": dtype, "threads": 0, "runs": len(seconds), "median_ms": figure(statistics.median(seconds)), "min_ms": figure(min(seconds)),
         "copy_ms": copy and figure(copy), "copy_kind": "kernel" if copy else "", "samples_ms": [figure(s) for s in seconds],
     }  # fmt: skip
 
@@ -189,7 +203,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True, help="folder for the reports")
     parser.add_argument("--small", action="store_true", help="small tensors, few rounds")
-    parser.add_argument("--seconds", type=float, default=90, help="begin nothing after this time")
+    parser.add_argument("--seconds", type=float, default=140, help="begin nothing after this time")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
@@ -198,7 +212,7 @@ def main():
     clock, reports, copies, failed, end = Clock(device, options.small), {}, {}, 0, time.monotonic() + options.seconds
     # Eager runs come first: compiling takes most of the time.
     for mode in "eager", "compiled":
-        for suite, variant, shape, f, operands in workloads(Inputs(device), options.small):
+        for suite, variant, shape, f, operands in workloads(device, options.small):
             if time.monotonic() > end:
                 print(f"left out, the time is over: {suite} {variant} {mode}", file=sys.stderr)
                 failed += 1
@@ -215,7 +229,7 @@ def main():
                 failed += 1
                 continue
             rows = reports.setdefault(suite, [])
-            rows.append(row(suite, variant, mode, shape, seconds, copies.get(suite)))
+            rows.append(row(suite, str(operands[0].dtype).removeprefix("torch."), variant, mode, shape, seconds, copies.get(suite)))
             print(f"{suite:16} {variant:24} {mode:8} {rows[-1]['median_ms']:8} ms ({rows[-1]['min_ms']})", flush=True)
             with open(os.path.join(options.out, f"{suite}-torch.json"), "w") as out:
                 json.dump({"machine": machine(device), "rows": rows}, out, indent=1)

@@ -13,9 +13,11 @@ type array struct {
 	shape shape
 	value func(r *rand.Rand, i int) float64
 	seed  uint64
-	bools bool // values other than 0 are true
-	f32   []float32
+	bools bool      // values other than 0 are true
+	f32   []float32 // the values are in one of these
 	f64   []float64
+	f16   []millrace.F16
+	bf16  []millrace.BF16
 	flags []bool
 }
 
@@ -66,30 +68,39 @@ func (as *arrays) mask(name string, s shape, value func(i int) bool) *array {
 func (as *arrays) fill() {
 	for _, a := range as.named {
 		n, r := a.shape.len(), rand.New(rand.NewPCG(1, a.seed))
+		value := func(i int) float64 { return a.value(r, i) }
 		switch {
 		case a.bools:
-			a.flags = make([]bool, n)
-			for i := range a.flags {
-				a.flags[i] = a.value(r, i) != 0
-			}
-			continue
+			a.flags = listOf(n, func(i int) bool { return value(i) != 0 })
 		case as.dtype.DType == millrace.Float64:
-			a.f64 = make([]float64, n)
-			for i := range a.f64 {
-				a.f64[i] = a.value(r, i)
-			}
-			continue
-		}
-		a.f32 = make([]float32, n)
-		for i := range a.f32 {
-			a.f32[i] = float32(a.value(r, i))
+			a.f64 = listOf(n, value)
+		case as.dtype.DType == millrace.Float16:
+			a.f16 = listOf(n, func(i int) millrace.F16 { return millrace.NewF16(float32(value(i))) })
+		case as.dtype.DType == millrace.BFloat16:
+			a.bf16 = listOf(n, func(i int) millrace.BF16 { return millrace.NewBF16(float32(value(i))) })
+		default:
+			a.f32 = listOf(n, func(i int) float32 { return float32(value(i)) })
 		}
 	}
 }
 
+func listOf[T any](n int, value func(i int) T) []T {
+	list := make([]T, n)
+	for i := range list {
+		list[i] = value(i)
+	}
+	return list
+}
+
+// at is the value that programs get, rounded to the dtype.
 func (a *array) at(i int) float64 {
-	if a.f64 != nil {
+	switch {
+	case a.f64 != nil:
 		return a.f64[i]
+	case a.f16 != nil:
+		return float64(a.f16[i].Float32())
+	case a.bf16 != nil:
+		return float64(a.bf16[i].Float32())
 	}
 	return float64(a.f32[i])
 }
@@ -100,8 +111,14 @@ func (a *array) upload(d *millrace.Device) *millrace.Tensor {
 		return millrace.FromSliceOn(d, a.flags, a.shape...)
 	case a.f64 != nil:
 		return millrace.FromSliceOn(d, a.f64, a.shape...)
+	case a.f16 != nil:
+		return millrace.FromSliceOn(d, a.f16, a.shape...)
+	case a.bf16 != nil:
+		return millrace.FromSliceOn(d, a.bf16, a.shape...)
 	}
 	return millrace.FromSliceOn(d, a.f32, a.shape...)
 }
 
-func (a *array) bytes() int { return 4*len(a.f32) + 8*len(a.f64) + len(a.flags) }
+func (a *array) bytes() int {
+	return 4*len(a.f32) + 8*len(a.f64) + 2*len(a.f16) + 2*len(a.bf16) + len(a.flags)
+}

@@ -60,7 +60,7 @@ func newBases(c *config, b *bench, all []*timed) *bases {
 		if read := p.inputBytes(); cpu && p.reads && bs.reads[read] == nil {
 			bs.reads[read] = add("read", func() (time.Duration, error) { return host.read(read), nil })
 		}
-		if p.gemm != nil && cpu && haveBLAS && bs.gemms[*p.gemm] == nil {
+		if p.gemm != nil && cpu && haveBLAS && c.dtype.size() >= 4 && bs.gemms[*p.gemm] == nil {
 			bs.gemms[*p.gemm] = add("OpenBLAS", p.gemm.contestant(c, p.inputs[0], p.inputs[1]))
 		}
 		if bs.peaks != nil {

@@ -47,7 +47,7 @@ const (
 func (c *config) targetFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.GenericFlag{Name: "device", Value: &c.devices, Usage: "`devices` to use, such as cpu,webgpu (default: all that are present)"},
-		&cli.GenericFlag{Name: "dtype", Value: &c.dtype, Usage: "`type` of the elements: float32 or float64"},
+		&cli.GenericFlag{Name: "dtype", Value: &c.dtype, Usage: "`type` of the elements: float32, float64, float16 or bfloat16"},
 		&cli.GenericFlag{Name: "modes", Value: &c.modes, Usage: "`modes` to run: some of fused, unfused, tuned"},
 		&cli.IntFlag{Name: "threads", Destination: &c.threads, Config: decimal, Validator: from(1, maxThreads), DefaultText: "as GOMAXPROCS", Usage: "worker `threads` of the CPU device"},
 		&cli.StringFlag{Name: "tier", Value: "auto", Destination: &c.tier, Validator: wordOf("0", "1", "auto"), Usage: "`tier` of the CPU device: 0 interprets, 1 compiles, auto interprets until code is ready"},
@@ -226,18 +226,17 @@ func (d *dtype) String() string {
 }
 
 func (d *dtype) Set(s string) error {
-	for _, dt := range []millrace.DType{millrace.Float32, millrace.Float64} {
+	for _, dt := range []millrace.DType{millrace.Float32, millrace.Float64, millrace.Float16, millrace.BFloat16} {
 		if dt.String() == s {
 			d.DType = dt
 			return nil
 		}
 	}
-	return fmt.Errorf("%q: want float32 or float64", s)
+	return fmt.Errorf("%q: want float32, float64, float16 or bfloat16", s)
 }
 
-func (d dtype) size() int {
-	if d.DType == millrace.Float64 {
-		return 8
-	}
-	return 4
-}
+func (d dtype) size() int { return d.Size() }
+
+// computed is the size of the floats that are computed with: arithmetic on 16-bit floats is in
+// float32.
+func (d dtype) computed() int { return max(d.Size(), 4) }

@@ -96,12 +96,22 @@ func (o *oracle) compute(f func(i int, want []float64)) {
 // maxError reads y and returns its largest distance from the oracle, or NaN if only one of the
 // two is a number.
 func (o *oracle) maxError(y *millrace.Tensor) (float64, error) {
-	if y.DType() == millrace.Float64 {
+	switch y.DType() {
+	case millrace.Float64:
 		got, err := millrace.Values[float64](y)
 		return worst(o, got), err
+	case millrace.Float16:
+		return worstHalf(o, y, millrace.F16.Float32)
+	case millrace.BFloat16:
+		return worstHalf(o, y, millrace.BF16.Float32)
 	}
 	got, err := millrace.Values[float32](y)
 	return worst(o, got), err
+}
+
+func worstHalf[T millrace.Element](o *oracle, y *millrace.Tensor, float func(T) float32) (float64, error) {
+	got, err := millrace.Values[T](y)
+	return worst(o, listOf(len(got), func(i int) float32 { return float(got[i]) })), err
 }
 
 func worst[T float32 | float64](o *oracle, got []T) float64 {

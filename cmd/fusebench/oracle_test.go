@@ -115,6 +115,17 @@ func TestArrays(t *testing.T) {
 	if x.f32[5] != float32(wide.f64[5]) || x.f32[5] == y.f32[5] || x.bytes() != 48 || wide.bytes() != 96 || x.at(5) != float64(x.f32[5]) {
 		t.Errorf("%v, %v, %v", x.f32, y.f32, wide.f64)
 	}
+	for dt, round := range map[millrace.DType]func(float32) float32{
+		millrace.Float16:  func(v float32) float32 { return millrace.NewF16(v).Float32() },
+		millrace.BFloat16: func(v float32) float32 { return millrace.NewBF16(v).Float32() },
+	} {
+		half := arraysOf(dt)
+		z := half.normal("x", 2, 3, 4)
+		half.fill()
+		if z.at(5) != float64(round(x.f32[5])) || z.at(5) == wide.f64[5] || z.bytes() != 24 {
+			t.Errorf("%v: %v of %v, %d bytes", dt, z.at(5), x.f32[5], z.bytes())
+		}
+	}
 }
 
 // TestHostMemory checks that every byte is read and copied once, for any number of threads.

@@ -125,7 +125,7 @@ func newPeakBases() *peakBases {
 func (rs *peakBases) add(c *config, p *problem, host *hostMemory, add func(name string, run func() (time.Duration, error)) *contestant) {
 	if p.flops > 0 && rs.flops == nil {
 		rs.flops = add("multiply and add", func() (time.Duration, error) {
-			return perGiga(rs.r.MultiplyAdd(host.threads, c.dtype.size(), peakTime)), nil
+			return perGiga(rs.r.MultiplyAdd(host.threads, c.dtype.computed(), peakTime)), nil
 		})
 	}
 	if read := p.inputBytes(); p.reads && rs.reads[read] == nil {

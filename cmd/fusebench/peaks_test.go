@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
@@ -48,7 +49,7 @@ func TestPeakShare(t *testing.T) {
 	}
 	own := at(10, 20, 10)
 	small := &oracle{units: 1, size: 4}
-	c := &config{dtype: dtype{1}}
+	c := &config{dtype: dtype{millrace.Float32}}
 	peaks := func(bytes int) *peakBases {
 		return &peakBases{
 			flops: at(1, 2, 1), reads: map[int]*contestant{bytes: at(7, 14, 7)},

@@ -2,8 +2,10 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/machine"
 	_ "github.com/millrace-go/millrace/internal/testing/refdev" // slow, but it has every operation
 )
@@ -39,6 +41,74 @@ func TestSuites(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestHalves runs every suite with 16-bit floats: elements, copies and reads take two bytes, fused
+// kernels are those of float32, and results are right to the dtype's precision.
+func TestHalves(t *testing.T) {
+	for _, s := range suites {
+		kernels := map[string]float64{}
+		bytes := map[string]int64{}
+		for _, dt := range []string{"float32", "float16", "bfloat16"} {
+			file := filepath.Join(t.TempDir(), "r.json")
+			args := append([]string{s.name, "-device", "cpu", "-modes", "fused", "-dtype", dt, "-runs", "2", "-warmup", "1", "-tier", "0", "-format", "json", "-o", file}, small[s.name]...)
+			if code, out, errs := fusebench(args...); code != 0 || out != "" || errs != "" {
+				t.Fatalf("%s %s: exit %d, %q, %q", s.name, dt, code, out, errs)
+			}
+			for _, row := range readReport(t, file).Rows {
+				what := strings.Join([]string{row.Suite, row.Variant, dt}, " ")
+				if row.Error != "" || row.DType != dt {
+					t.Errorf("%s: error %q, dtype %s", what, row.Error, row.DType)
+				}
+				if dt == "float32" {
+					kernels[row.Variant], bytes[row.Variant] = float64(row.Kernels), row.IOBytes
+					continue
+				}
+				flags := int64(0)
+				if row.Variant == "filled" { // attention's mask is of bools
+					flags = int64(row.Shape[2] * row.Shape[2])
+				}
+				if row.IOBytes-flags != (bytes[row.Variant]-flags)/2 || float64(row.Kernels) != kernels[row.Variant] || row.CopyMS <= 0 {
+					t.Errorf("%s: %d bytes and %v kernels, of float32 %d and %v; a copy takes %v ms", what, row.IOBytes, row.Kernels, bytes[row.Variant], kernels[row.Variant], row.CopyMS)
+				}
+				if limit := number(map[string]float64{"float16": 0.05, "bfloat16": 0.4}[dt]); !(row.MaxAbsErr < limit) || row.MaxAbsErr == 0 && row.Variant[:3] != "max" {
+					t.Errorf("%s: off by %v", what, row.MaxAbsErr)
+				}
+			}
+		}
+	}
+}
+
+// TestCopyOfHalves: the copy that a suite is compared with moves elements of its dtype.
+func TestCopyOfHalves(t *testing.T) {
+	dev, err := millrace.Open("cpu:cache=off,tier=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const n = 3 * 5 * 64
+	for _, dt := range []millrace.DType{millrace.Float16, millrace.BFloat16, millrace.Float32} {
+		as := arraysOf(dt)
+		p, err := geluSuite.of("reference", shape{3, 5, 64}, as)
+		if err != nil {
+			t.Fatal(err)
+		}
+		as.fill()
+		if p.bytes(dtype{dt}) != 2*n*dt.Size() || p.inputBytes() != n*dt.Size() {
+			t.Errorf("%v: %d bytes, of them %d of inputs", dt, p.bytes(dtype{dt}), p.inputBytes())
+		}
+		x, err := (&bench{dev: dev}).plain(p.bytes(dtype{dt})/2/dt.Size(), dtype{dt})
+		if err != nil || x.DType() != dt || x.Len() != n {
+			t.Errorf("%v: a copy of %v, %v", dt, x, err)
+		}
+		before := dev.Stats().Runtime
+		if err := copyKernel([]*millrace.Tensor{x}).Eval(); err != nil {
+			t.Fatal(err)
+		}
+		if after := dev.Stats().Runtime; after.BytesRead-before.BytesRead != int64(n*dt.Size()) || after.BytesWritten-before.BytesWritten != int64(n*dt.Size()) {
+			t.Errorf("%v: a copy reads %d bytes and writes %d", dt, after.BytesRead-before.BytesRead, after.BytesWritten-before.BytesWritten)
 		}
 	}
 }

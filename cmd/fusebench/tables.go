@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/millrace-go/millrace"
 )
 
 // Documents have figures in blocks between two comments. The first comment says which figures of
@@ -237,10 +239,11 @@ func (b *figures) table(from []source) ([]string, error) {
 	l := layoutOf(&Report{Rows: all})
 	known := append([]column{
 		{"suite", func(r Row) string { return r.Suite }, nil},
+		{"dtype", func(r Row) string { return r.DType }, nil},
 		{"build", nil, nil}, // of the report
 	}, suiteColumns...)
 	if t, ok := tables[all[0].Suite]; ok {
-		known = append(known[:2:2], t.columns...)
+		known = append(known[:3:3], t.columns...)
 	}
 	if b.columnList != nil {
 		l.columns = nil
@@ -273,8 +276,15 @@ func (b *figures) table(from []source) ([]string, error) {
 const pyTorch = "PyTorch"
 
 // medians returns a table with a row for each suite, variant and mode, and a column for each
-// device and build. It names the mode unless it is fused. Each mode of PyTorch has a column.
+// device and build. It names the mode unless it is fused, and where dtypes differ the dtype unless
+// it is float32. Each mode of PyTorch has a column.
 func medians(from []source) []string {
+	dtypes := map[string]bool{}
+	for _, s := range from {
+		for _, row := range s.Rows {
+			dtypes[row.DType] = true
+		}
+	}
 	type key struct{ suite, variant string }
 	var keys []key
 	var wheres []string
@@ -288,6 +298,9 @@ func medians(from []source) []string {
 				where += ", " + row.Mode
 			case row.Mode != fused:
 				k.variant += ", " + row.Mode
+			}
+			if len(dtypes) > 1 && row.DType != millrace.Float32.String() {
+				k.variant += ", " + row.DType
 			}
 			if s.Machine.Build == "without cgo" {
 				where += ", without cgo"

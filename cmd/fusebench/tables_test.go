@@ -176,6 +176,28 @@ func TestFillPage(t *testing.T) {
 	if want := "| suite | variant | cpu | PyTorch, eager | PyTorch, compiled |\n| --- | --- | --- | --- | --- |\n| gelu | custom | 15 | 41 | 12 |\n"; !strings.Contains(text, want) {
 		t.Errorf("no %q in\n%s%s", want, text, pageErrs)
 	}
+	half := sample()
+	half.Rows = slices.Clone(half.Rows[:1])
+	half.Rows[0].Mode, half.Rows[0].DType, half.Rows[0].MedianMS = fused, "float16", 8
+	if err := deliver(nil, half, "json", filepath.Join(dir, "half.json")); err != nil {
+		t.Fatal(err)
+	}
+	halfTorch := strings.NewReplacer(`"dtype": "float32"`, `"dtype": "float16"`, "41", "21", "12", "6").Replace(torch)
+	if err := os.WriteFile(filepath.Join(dir, "half-torch.json"), []byte(halfTorch), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	name := half.Rows[0].Variant
+	text, pageErrs = fill("<!-- medians: half.json half-torch.json; modes: fused, eager, compiled -->\n<!-- end -->\n" +
+		"<!-- medians: g.json torch.json half.json half-torch.json; modes: fused, eager, compiled -->\n<!-- end -->\n" +
+		"<!-- table: half.json; columns: suite, variant, dtype, median ms -->\n<!-- end -->\n")
+	for _, want := range []string{
+		"| gelu | " + name + " | 8 | 21 | 6 |", "| gelu | custom, float16 | 8 | 21 | 6 |", "| gelu | custom | 15 | 41 | 12 |",
+		"| gelu | " + name + " | float16 | 8 |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s%s", want, text, pageErrs)
+		}
+	}
 	if err := os.WriteFile(page, []byte(strings.Replace(out, "| 15 |", "| 14 |", 1)), 0o666); err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,9 @@ func setupTrain() ([]cli.Flag, action) {
 		if err := c.checkTiming(args); err != nil {
 			return err
 		}
+		if c.dtype.size() < 4 {
+			return usageError("train runs float32 and float64 only")
+		}
 		if err := checkLessons(c.variants); err != nil {
 			return err
 		}

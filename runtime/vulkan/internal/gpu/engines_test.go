@@ -62,11 +62,12 @@ type submission struct {
 	work           amount
 }
 
-// newEngines makes engines of a device that was opened just now. They stop with the test.
+// newEngines makes engines of a device that was opened just now. An adapter that has a second queue of
+// its own cannot be held: its engines are nil.
 func newEngines(t testing.TB, d *Device) *engines {
 	t.Helper()
 	if d.uploads != nil {
-		t.Skip("the adapter has a second queue of its own")
+		return nil
 	}
 	e := &engines{dev: d, submit: d.QueueSubmit, begin: d.BeginCommandBuffer, copy: d.CmdCopyBuffer, dispatch: d.CmdDispatch, idle: d.DeviceWaitIdle, work: map[uintptr]amount{}}
 	e.changed = sync.NewCond(&e.mu)
@@ -106,6 +107,9 @@ func newEngines(t testing.TB, d *Device) *engines {
 
 // stop ends the goroutines when the lists are empty; nothing is held any more.
 func (e *engines) stop() {
+	if e == nil {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.held, e.stopped = [2]bool{}, true
@@ -200,6 +204,9 @@ func succeeded(r vk.Result) uintptr {
 
 // hold makes the next submission of a list wait, until hold is called with false.
 func (e *engines) hold(list int, on bool) {
+	if e == nil {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.held[list] = on

@@ -32,6 +32,41 @@ func (x *Matrix) Operands() ir.DType {
 	return x.Of
 }
 
+// WideOperand is the operand that side 0 or 1 of a prepared kernel's contraction is by matrices x,
+// or -1 if it is computed. Four neighbours of it can be loaded as one vector if its binding has
+// vectors, and if its memory is so.
+func WideOperand(k *codegen.Kernel, x *Matrix, side int) int {
+	dot := dotOf(k)
+	v := k.Body[dot].Args[side]
+	if x.Parts == 0 {
+		of, sides := Halves(k)
+		if of == ir.Invalid {
+			return -1
+		}
+		v = sides[side]
+	}
+	for k.Body[v].Op == ir.Bitcast {
+		v = k.Body[v].Args[0]
+	}
+	if in := k.Body[v]; in.Op == ir.Load && in.Args[0] == ir.None && in.DT.Bits() == x.Operands().Bits() {
+		return int(in.Imm)
+	}
+	return -1
+}
+
+// quad prints the load of four neighbours of a wide side, whose first has a position that is a
+// multiple of four.
+func (p *printer) quad(s tileSide) {
+	k := WideOperand(p.k, &p.v.Tile.Matrix, strings.Index("ab", s.name))
+	if k < 0 || p.v.Tile.Matrix == (Matrix{}) || p.v.Args[k].Binding < 0 || p.v.Args[k].Parts > 1 || len(p.v.Args[k].Stages) > 0 || !p.v.Bindings[p.v.Args[k].Binding].Vec {
+		p.fail("side %s has no vectors: %w", s.name, ir.ErrUnsupported)
+		return
+	}
+	at := p.element(k, p.position(k)+" / 4u")
+	p.lanes = 4
+	p.f("return %s;", p.fromMemory(k, p.k.Operands[k].DT, at))
+}
+
 // IsDot reports whether a prepared kernel contracts values of a dtype.
 func IsDot(k *codegen.Kernel, of ir.DType) bool {
 	dot := dotOf(k)
@@ -164,6 +199,10 @@ func (p *printer) matrixFetch(s tileSide, batch int, id string) (at, value strin
 	p.f("let %s%s $u32 = e%s %% %du * 4u;", step, id, id, along)
 	p.f("let at%s $u32 = %s + x%s;", id, s.origin, id)
 	p.f("let to%s $u32 = k0 + k%s;", id, id)
+	at = fmt.Sprintf("%s%s * %du + %s%s / 4u", line, id, t.line(s), step, id)
+	if s.wide {
+		return at, fmt.Sprintf("quad_%s(%sat%s, to%s)", s.name, batchParams(batch, ""), id, id)
+	}
 	list := make([]string, 4)
 	for i := range list {
 		next := ""
@@ -176,7 +215,6 @@ func (p *printer) matrixFetch(s tileSide, batch int, id string) (at, value strin
 		}
 		list[i] = fmt.Sprintf("element_%s(%sat%s%s, to%s%s)", s.name, batchParams(batch, ""), id, x, id, k)
 	}
-	at = fmt.Sprintf("%s%s * %du + %s%s / 4u", line, id, t.line(s), step, id)
 	if t.Matrix.Parts > 0 {
 		return at, fmt.Sprintf("%s(%s)", p.vec("f32", 4), strings.Join(list, ", "))
 	}

@@ -130,7 +130,7 @@ func (p *printer) assemble() string {
 			form = p.ReadWrite
 		}
 		if x.Vec {
-			lanes = v.Lanes
+			lanes = 4
 		}
 		global(form, i, name, p.vec(x.element(), lanes))
 	}

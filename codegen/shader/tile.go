@@ -20,6 +20,8 @@ type Tile struct {
 	MDims, NDims     int  // of the kept dims
 	AlongA, AlongB   bool // neighbouring invocations load neighbours along k
 
+	WideA, WideB bool // with Matrix: loaded by vectors of a dense operand, see WideOperand
+
 	// Matrix, if set, is the shape of the matrices by which a subgroup computes RowsPer by ColsPer
 	// results, which are then multiples of its M and N.
 	Matrix Matrix
@@ -134,7 +136,7 @@ func (p *printer) tileMain() {
 		tileSide
 		from, to int // dims
 	}{{a, batch, batch + t.MDims}, {b, batch + t.MDims, v.Kept}} {
-		p.tileElement(side.name, sides[i], dot, batch, side.from, side.to)
+		p.tileElement(side.tileSide, sides[i], dot, batch, side.from, side.to)
 		p.workgroup("t"+side.name, p.tileVector(), t.planes()*t.vectors(side.tileSide))
 	}
 	if t.Matrix.Parts > 0 {
@@ -203,18 +205,21 @@ func batchParams(batch int, suffix string) string {
 	return s
 }
 
-// tileElement prints the function that computes an element of one side of the contraction: 0
-// outside the matrix.
-func (p *printer) tileElement(name string, v ir.Ref, dot, batch, from, to int) {
+// tileElement prints the function that computes an element of one side of the contraction, or loads
+// four neighbours of a wide side: 0 outside the matrix.
+func (p *printer) tileElement(s tileSide, v ir.Ref, dot, batch, from, to int) {
 	q := p.inside()
-	dt := p.k.Body[v].DT
+	dt, name, lanes := p.k.Body[v].DT, "element_"+s.name, 1
 	size := p.slots.tile.m
-	if name == "b" {
+	if s.name == "b" {
 		size = p.slots.tile.n
 	}
-	q.open("func element_%s(%si $u32, k $u32) %s {", name, batchParams(batch, " $u32"), p.vec(scalarTypes[dt], 1))
+	if s.wide {
+		name, lanes = "quad_"+s.name, 4
+	}
+	q.open("func %s(%si $u32, k $u32) %s {", name, batchParams(batch, " $u32"), p.vec(scalarTypes[dt], lanes))
 	q.open("if (i >= %s || k >= %s) {", runWord(size), runWord(wordSteps))
-	q.f("return %s;", p.scalarLiteral(dt, 0))
+	q.f("return %s;", p.literal(dt, 0, lanes))
 	q.end()
 	q.coords("i", from, to)
 	for d := batch; d < p.v.Kept; d++ {
@@ -223,12 +228,17 @@ func (p *printer) tileElement(name string, v ir.Ref, dot, batch, from, to int) {
 		}
 	}
 	q.coords("k", p.v.Kept, p.v.Rank)
-	for i, need := range reaches(p.k, dot, v) {
-		if need {
-			q.instr(i)
+	if s.wide {
+		q.quad(s)
+		q.lanes = 1
+	} else {
+		for i, need := range reaches(p.k, dot, v) {
+			if need {
+				q.instr(i)
+			}
 		}
+		q.f("return %s;", q.value(v))
 	}
-	q.f("return %s;", q.value(v))
 	q.end()
 	p.err = q.err
 	p.global.WriteString("\n" + p.private(q.out.String()))
@@ -269,8 +279,8 @@ func (p *printer) tileLoad(batch int) {
 		for _, s := range sides {
 			p.loop("e", "lane", fmt.Sprintf("%du", s.size/4*t.K), fmt.Sprintf("%du", p.v.Group))
 			at, value := p.tileFetch(s, batch)
-			if t.Matrix.Parts > 0 {
-				p.f("let l %s = %s;", p.fetched(), value)
+			if t.Matrix.Parts > 0 || s.wide {
+				p.f("let l %s = %s;", p.fetched(s), value)
 				value = "l"
 			}
 			for _, text := range p.tileStores(s, at, value) {
@@ -286,7 +296,7 @@ func (p *printer) tileLoad(batch int) {
 			s.turn = fmt.Sprint(i)
 			p.f("let e%s%d $u32 = lane + %du;", s.name, i, i*p.v.Group)
 			at, value := p.tileFetch(s, batch)
-			p.f("let l%s%d %s = %s;", s.name, i, p.fetched(), value)
+			p.f("let l%s%d %s = %s;", s.name, i, p.fetched(s), value)
 			stores = append(stores, p.tileStores(s, at, fmt.Sprintf("l%s%d", s.name, i))...)
 		}
 	}
@@ -296,17 +306,23 @@ func (p *printer) tileLoad(batch int) {
 }
 
 // fetched is the type of what tileFetch returns.
-func (p *printer) fetched() string {
-	if p.v.Tile.Matrix.Parts > 0 {
+func (p *printer) fetched(s tileSide) string {
+	switch {
+	case p.v.Tile.Matrix.Parts > 0:
 		return p.vec("f32", 4)
+	case s.wide:
+		return p.vec("u32", 4)
 	}
 	return p.tileVector()
 }
 
 // tileStores are the statements that store what tileFetch returned.
 func (p *printer) tileStores(s tileSide, at, value string) []string {
-	if p.v.Tile.Matrix.Parts > 0 {
+	switch {
+	case p.v.Tile.Matrix.Parts > 0:
 		return p.partStores(s, at, value)
+	case s.wide:
+		value = fmt.Sprintf("$halves(%[1]s.x | %[1]s.y << 16u, %[1]s.z | %[1]s.w << 16u)", value)
 	}
 	return []string{fmt.Sprintf("t%s[%s] = %s;", s.name, at, value)}
 }
@@ -315,12 +331,12 @@ func (p *printer) tileStores(s tileSide, at, value string) []string {
 type tileSide struct {
 	name, origin string
 	size         int
-	along        bool
+	along, wide  bool
 	turn         string // number of the load if loads are written out; else ""
 }
 
 func (t *Tile) sides() (a, b tileSide) {
-	return tileSide{"a", "m0", t.M, t.AlongA, ""}, tileSide{"b", "n0", t.N, t.AlongB, ""}
+	return tileSide{"a", "m0", t.M, t.AlongA, t.WideA, ""}, tileSide{"b", "n0", t.N, t.AlongB, t.WideB, ""}
 }
 
 // tileFetch prints the computation of load number e of a side, and returns its place and its

@@ -140,6 +140,12 @@ func (v *Variant) Key() string {
 		flag(t.AlongB)
 		b = append(b, ' ')
 		flag(t.Looped)
+		if t.WideA || t.WideB {
+			b = append(b, ' ')
+			flag(t.WideA)
+			b = append(b, ' ')
+			flag(t.WideB)
+		}
 		if x := &t.Matrix; *x != (Matrix{}) {
 			b = append(b, ' ')
 			for _, n := range [...]int{x.M, x.N, x.K, x.Lanes, int(x.Of), x.Parts} {

@@ -35,6 +35,7 @@ var choices = [...]struct {
 	{"mode", "decides what an invocation computes and how many share a workgroup", (*chooser).mode},
 	{"operands", "finds the class of each operand and the points that store it", (*chooser).operands},
 	{"bindings", "lists the windows of memory that the shader binds", (*chooser).bindings},
+	{"wide", "loads dense sides of a contraction by matrices as vectors", (*chooser).wide},
 	{"across", "gives an invocation several neighbouring rows", (*chooser).across},
 	{"turn", "on a GPU, runs a transposed map by squares in workgroup memory", (*chooser).takeTurn},
 	{"vectors", "gives a step several points of a row", (*chooser).vectors},
@@ -129,6 +130,50 @@ func (c *chooser) bindings() {
 		c.v.Bindings[w] = shader.Binding{Write: x.write, DT: bindingType(c.k, c.p, w), Size: narrowSize(x.elem)}
 	}
 	c.v.Indexed(c.k)
+}
+
+// wide decides for each side that is an operand: its neighbours in a tile's line must be neighbours in
+// memory, in aligned groups of four, and nothing else may read its window.
+func (c *chooser) wide() {
+	t := &c.v.Tile
+	if t.Matrix == (shader.Matrix{}) {
+		return
+	}
+	l := &c.p.launch
+	lines := [2]int{l.Kept - t.NDims - 1, l.Kept - 1} // the last dims along m and n
+	if t.AlongA {
+		lines[0] = l.Rank - 1
+	}
+	if t.AlongB {
+		lines[1] = l.Rank - 1
+	}
+	var operands [2]int
+	vectors := map[int]bool{} // windows
+	for side := range operands {
+		o := shader.WideOperand(c.k, &t.Matrix, side)
+		if operands[side] = o; o >= 0 {
+			vectors[c.p.binding[o]] = true
+		}
+	}
+	for i, w := range c.p.binding {
+		if w < 0 || !vectors[w] {
+			continue
+		}
+		for side, o := range operands {
+			elem := c.p.windows[w].elem
+			if o == i && (c.p.parts[i] > 1 || c.v.Args[i].Indexed || l.Dims[lines[side]]%4 != 0 || c.p.windows[w].off%(4*elem) != 0 || !aligned(c.p, i, 4, lines[side])) {
+				vectors[w] = false
+			}
+		}
+		if i != operands[0] && i != operands[1] {
+			vectors[w] = false
+		}
+	}
+	for side, wide := range [2]*bool{&t.WideA, &t.WideB} {
+		if o := operands[side]; o >= 0 && vectors[c.p.binding[o]] {
+			*wide, c.v.Bindings[c.p.binding[o]].Vec = true, true
+		}
+	}
 }
 
 func (c *chooser) across() {

@@ -102,7 +102,7 @@ const kindUnits = "units"
 // trust reports whether products by a tile's matrices are right, which the first call for a tile
 // finds out, unless an earlier process did.
 func (d *Runner) trust(t shader.Tile) (bool, error) {
-	t.MDims, t.NDims = 1, 1 // do not matter
+	t.MDims, t.NDims, t.WideA, t.WideB = 1, 1, false, false // do not matter
 	known, wrong, err := d.units.known(d, t)
 	if wrong != nil {
 		d.refuseUnits(wrong)
@@ -271,6 +271,7 @@ func (p *piece) unitTile(instead shader.Tile, batch, m, n int64) (shader.Tile, b
 // unitsOf is a tile with the operands' layouts of another one.
 func unitsOf(t shader.Tile, layout *shader.Tile, x shader.Matrix) shader.Tile {
 	t.MDims, t.NDims, t.AlongA, t.AlongB, t.Matrix = layout.MDims, layout.NDims, layout.AlongA, layout.AlongB, x
+	t.WideA, t.WideB = layout.WideA, layout.WideB
 	return t
 }
 

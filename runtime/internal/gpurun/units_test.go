@@ -33,8 +33,8 @@ func withUnits(t *testing.T, kind string, lang *shader.Dialect, right bool, c ru
 	return d, f
 }
 
-// multiply does the work of the shaders of compareProduct, whose sides are contiguous along k. It
-// finds the sizes in the run-time words' place: those of the buffers.
+// multiply does the work of the shaders of compareProduct. It finds the sizes in the run-time words'
+// place, those of the buffers, and the layouts in the text.
 func multiply(list []Dispatch) {
 	for _, x := range list {
 		p, ok := x.Pipe.(*fakePipeline)
@@ -60,11 +60,18 @@ func multiply(list []Dispatch) {
 			at := func(side, i int) float64 {
 				return ir.BitsFloat(of, uint64(binary.LittleEndian.Uint32(data[side][4*i:])))
 			}
+			a, b := [2]int{k, 1}, [2]int{k, 1} // strides
+			if strings.Contains(p.source, "matloadt(mata") {
+				a = [2]int{1, m}
+			}
+			if strings.Contains(p.source, "matload(matb") {
+				b = [2]int{1, n}
+			}
 			for i := range m {
 				for j := range n {
 					sum := 0.0
 					for s := range k {
-						sum += at(0, i*k+s) * at(1, j*k+s)
+						sum += at(0, i*a[0]+s*a[1]) * at(1, j*b[0]+s*b[1])
 					}
 					binary.LittleEndian.PutUint32(data[2][4*(i*n+j):], math.Float32bits(float32(sum)))
 				}
@@ -244,5 +251,62 @@ func TestPrecision(t *testing.T) {
 	}
 	if len(scopes) != 3 {
 		t.Errorf("%d scopes of three modes", len(scopes))
+	}
+}
+
+// TestUnitsWide: a dense side is loaded by vectors, along k or across, where its lines are aligned
+// groups of four that nothing else reads.
+func TestUnitsWide(t *testing.T) {
+	plain, squared := productText("float16"), strings.Replace(productText("float16"), "dot %0 %1", "dot %0 %0", 1)
+	fused := "in 0 : float16\nin 1 : float16\nout 2 : float16 row\n%0 = load 0 : float16\n%1 = load 1 : float16\n%2 = neg %1 : float16\n%3 = dot %0 %2 : float16\nstore 2 %3"
+	const m, n = 64, 40
+	for _, c := range []struct {
+		name, kernel string
+		k            int64
+		a, b         [3]int64 // strides along m, n and k
+		offset       int64    // of the first operand
+		same         bool     // both operands have one buffer
+		wide         string   // sides
+	}{
+		{"along k", plain, 40, [3]int64{40, 0, 1}, [3]int64{0, 40, 1}, 0, false, "ab"},
+		{"across", plain, 33, [3]int64{1, 0, m}, [3]int64{0, 1, n}, 0, false, "ab"},
+		{"one across", plain, 40, [3]int64{40, 0, 1}, [3]int64{0, 1, n}, 0, false, "ab"},
+		{"ragged k", plain, 42, [3]int64{44, 0, 1}, [3]int64{0, 1, n}, 0, false, "b"},
+		{"ragged lines", plain, 40, [3]int64{42, 0, 1}, [3]int64{0, 40, 1}, 0, false, "b"},
+		{"an offset", plain, 40, [3]int64{40, 0, 1}, [3]int64{0, 40, 1}, 2, false, "b"},
+		{"an even offset", plain, 40, [3]int64{40, 0, 1}, [3]int64{0, 40, 1}, 4, false, "ab"},
+		{"steps", plain, 40, [3]int64{80, 0, 2}, [3]int64{0, 40, 1}, 0, false, "b"},
+		{"one buffer", plain, 40, [3]int64{40, 0, 1}, [3]int64{0, 40, 1}, 0, true, "ab"},
+		{"one buffer, one side ragged", plain, 40, [3]int64{42, 0, 1}, [3]int64{0, 40, 1}, 0, true, ""},
+		{"a computed side", fused, 40, [3]int64{40, 0, 1}, [3]int64{0, 40, 1}, 0, false, "a"},
+		{"a computed side in one buffer", fused, 40, [3]int64{40, 0, 1}, [3]int64{0, 40, 1}, 0, true, ""},
+		{"one operand twice", squared, 40, [3]int64{1, 1, 64}, [3]int64{}, 0, false, ""},
+	} {
+		d, _ := withUnits(t, "DiscreteGPU", spirv.Dialect, true, runtime.Config{OnError: func(err error) { t.Errorf("%s: %v", c.name, err) }})
+		l := launch(t, d, c.kernel, 2, m, n, c.k)
+		for i, st := range [][3]int64{c.a, c.b} {
+			l.Args[i].Stride = [runtime.MaxRank]int64{st[0], st[1], st[2]}
+			buf, err := d.Alloc(1 << 16)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Args[i].Buf = buf
+		}
+		l.Args[0].Offset = c.offset
+		if c.same {
+			l.Args[1].Buf = l.Args[0].Buf
+		}
+		if err := d.Run([]runtime.Launch{*l}); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		text := ""
+		for _, v := range d.Source(l.Prog) {
+			text += v.Source
+		}
+		for _, side := range []string{"a", "b"} {
+			if got := strings.Contains(text, "func quad_"+side); got != strings.Contains(c.wide, side) || got == strings.Contains(text, "func element_"+side) && c.name != "one operand twice" {
+				t.Errorf("%s: side %s by vectors: %v in\n%s", c.name, side, got, text)
+			}
+		}
 	}
 }

@@ -99,6 +99,7 @@ var suites = []suite{
 	{"DotApart", testDotApart},
 	{"Units", testUnits},
 	{"UnitsSpecial", testUnitsSpecial},
+	{"UnitsWide", testUnitsWide},
 	{"UnitsOff", testUnitsOff},
 	{"Precision", testPrecision},
 	{"PrecisionSpecial", testPrecisionSpecial},

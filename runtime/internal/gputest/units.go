@@ -132,6 +132,50 @@ func testUnits(t *testing.T) {
 	}
 }
 
+// testUnitsWide: dense sides are loaded by vectors where sizes and layouts allow, in batches, with
+// elements of 16 bits, of words, and of float32 in parts.
+func testUnitsWide(t *testing.T) {
+	for i, c := range []runtime.Config{{}, {Narrow: runtime.NarrowOff}, {Precision: runtime.PrecisionBF16x3}} {
+		d := open(t, c, software)
+		of := unitsOf(d)
+		if len(of) == 0 {
+			t.Skip("the adapter has no matrix units")
+		}
+		dt := of[0]
+		if c.Precision != runtime.PrecisionFull {
+			dt = "float32"
+		}
+		for layout, dims := range [][]int64{{2, 40, 36, 24}, {1, 64, 33, 41}, {1, 40, 52, 22}, {2, 36, 44, 68}} {
+			if layout > 1 && i > 0 {
+				break // compilers of software devices take seconds
+			}
+			x := newTrial(parse(t, dotKernel(dt)), 3, dims...)
+			kInner := [2]bool{layout&1 == 0, layout&2 == 0}
+			x.matrices(kInner[0], kInner[1], false)
+			rng := rand.New(rand.NewPCG(uint64(layout), 3))
+			tol := dotTolerance(dims[3])
+			for j := range kInner {
+				if dt == "float32" {
+					x.exactInHalves(rng, j)
+					tol.Abs = 0x3p-16 * 64 * float64(dims[3])
+				} else {
+					x.halves(rng, j)
+				}
+			}
+			text := sources(d, x.check(t, d, tol))
+			for j, side := range []string{"a", "b"} {
+				line := dims[1+j] // along m or n
+				if kInner[j] {
+					line = dims[3]
+				}
+				if got := strings.Contains(text, "func quad_"+side+"("); got != (line%4 == 0) {
+					t.Errorf("%s of %v, layout %d: side %s by vectors: %v", dt, dims, layout, side, got)
+				}
+			}
+		}
+	}
+}
+
 // testUnitsSpecial: units keep NaN, infinities and the smallest numbers.
 func testUnitsSpecial(t *testing.T) {
 	d := openDevice(t, runtime.Config{})

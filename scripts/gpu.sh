@@ -76,7 +76,8 @@ part() {
 # failures lists the tests that a log says have failed.
 failures() { grep -hE '^ *--- FAIL' "$@" 2>/dev/null | sed 's/^ *//' | sort -u; }
 
-# suite PROGRAM DEVICE NAME SECONDS FLAGS... times a suite of fusebench. NAME is the suite, perhaps with -large or a dtype.
+# suite PROGRAM DEVICE NAME SECONDS FLAGS... times a suite of fusebench, on a device with the option $option, if any. NAME
+# is the suite, perhaps with -large, a dtype or a precision.
 suite() {
 	local program=$bin/$1 device=$2 name=$3 limit=$4
 	shift 4
@@ -87,7 +88,7 @@ suite() {
 	local warm=(-runs 100 -warmup 1500 -budget 4s)
 	[ -z "${GPU_SMALL:-}" ] || warm=(-runs 10 -warmup 1 -budget 4s)
 	# A program that fails with one variant still writes the others.
-	part "$name on $device" "$limit" "$name-$device.txt" "$program" "${name%%-*}" -device "$device" -modes fused "${warm[@]}" \
+	part "$name on $device" "$limit" "$name-$device.txt" "$program" "${name%%-*}" -device "$device${option:+:$option}" -modes fused "${warm[@]}" \
 		-note "$card" -format json -o "$out/tables/$name-$device.json" "$@"
 }
 
@@ -123,6 +124,15 @@ halves() {
 	done
 }
 
+# parts times products of float32 by bfloat16 parts, by the device's matrix units.
+parts() {
+	local matmul=1024,2048,4096,8192 p
+	[ -z "${GPU_SMALL:-}" ] || matmul=64,128
+	for p in bf16x6 bf16x3; do
+		option=precision=$p suite "$1" "$2" matmul-$p 40 -variants $matmul
+	done
+}
+
 # large times four times as many elements.
 large() {
 	local shape=128,512,2048 s
@@ -133,8 +143,8 @@ large() {
 	suite "$1" "$2" reduce-large 40 -shape $shape -variants sum,sum-0,sum-1,sum-2
 }
 
-# reports lists the reports of suites, all devices, with at least one figure. Its operand is -large, a dtype as -float16, or
-# nothing.
+# reports lists the reports of suites, all devices, with at least one figure. Its operand is -large, a dtype as -float16, a
+# precision as -bf16x6, or nothing.
 reports() {
 	local d s f
 	for d in vulkan webgpu opengl torch; do
@@ -156,9 +166,12 @@ page() {
 	{
 		printf '# %s\n\nMedians in ms, hot, float32. The columns are devices, and PyTorch on the same card.\n\n' "$card"
 		printf '<!-- medians: %s; %s\n%s\n' "${all% }" "$head" "$end"
-		for suffix in -float16 -bfloat16 -large; do
+		for suffix in -float16 -bfloat16 -bf16x6 -bf16x3 -large; do
 			part=$(cd "$out" && reports $suffix) title=${suffix#-}
-			[ $suffix != -large ] || title='Four times as many elements'
+			case $suffix in
+			-bf16*) title="float32 with precision=$title" ;;
+			-large) title='Four times as many elements' ;;
+			esac
 			[ -z "$part" ] || printf '\n## %s\n\n<!-- medians: %s; %s\n%s\n' "$title" "${part% }" "$head" "$end"
 			all+=$part
 		done
@@ -188,6 +201,7 @@ run() {
 	part 'contract' 60 contract.txt env -C runtime/vulkan/internal/gpu "$bin/gpu.test" -test.v -test.timeout 55s
 	table fusebench vulkan
 	halves fusebench vulkan
+	parts fusebench vulkan
 	part 'PyTorch' 150 torch.txt "${PYTHON:-python3}" scripts/gpu_torch.py --out "$out/tables" ${GPU_SMALL:+--small}
 	local runs='-test.benchtime 300x -test.count 3'
 	[ -z "${GPU_SMALL:-}" ] || runs='-test.benchtime 20x'

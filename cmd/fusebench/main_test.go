@@ -123,6 +123,21 @@ func TestMissingDevice(t *testing.T) {
 	}
 }
 
+// TestFallbackIsTold: a device with an option that it does not have says so beside the figures.
+func TestFallbackIsTold(t *testing.T) {
+	const device = "vulkan:precision=bf16x3"
+	d, err := millrace.Open(device)
+	if err != nil {
+		t.Skip(err)
+	}
+	used := strings.Contains(d.Description(), "float32 multiplied as 2 parts")
+	d.Close()
+	code, out, errs := fusebench("matmul", "-device", device, "-modes", "fused", "-variants", "64", "-runs", "2", "-warmup", "1")
+	if code != 0 || !strings.Contains(out, device) || strings.Contains(errs, "no matrix units multiply bfloat16") == used {
+		t.Errorf("exit %d, in parts: %v, %q\n%s", code, used, errs, out)
+	}
+}
+
 func TestDevices(t *testing.T) {
 	code, out, errs := fusebench("devices")
 	if code != 0 || errs != "" {

@@ -21,7 +21,7 @@ func targets(c *config, io streams) ([]string, error) {
 	}
 	if len(c.devices) > 0 {
 		for _, name := range c.devices {
-			if err := present(name); err != nil {
+			if err := present(io, name); err != nil {
 				return nil, err
 			}
 		}
@@ -30,7 +30,7 @@ func targets(c *config, io streams) ([]string, error) {
 	required := strings.Split(os.Getenv("MILLRACE_REQUIRE"), ",")
 	var names []string
 	for _, name := range millrace.Drivers() {
-		err := present(name)
+		err := present(io, name)
 		if err == nil {
 			names = append(names, name)
 			continue
@@ -61,9 +61,14 @@ func (c *config) usePlans() error {
 	return nil
 }
 
-// present opens and closes a device.
-func present(name string) error {
-	d, err := millrace.Open(name)
+// present opens and closes a device. It reports an option that the device falls back from.
+func present(io streams, name string) error {
+	o, err := millrace.ParseOptions(name)
+	if err != nil {
+		return err
+	}
+	o.Trace = &millrace.Trace{Error: func(err error) { fmt.Fprintf(io.err, "%s: %v\n", name, err) }}
+	d, err := millrace.OpenOptions(o)
 	if err != nil {
 		return err
 	}

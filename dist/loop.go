@@ -14,7 +14,8 @@ const (
 	spin     = 20 * time.Microsecond  // of polling without a pause after something happened
 	shortNap = 20 * time.Microsecond  // between polls after that,
 	longNap  = 200 * time.Microsecond // twice as long each time up to this
-	idleNap  = 10 * time.Millisecond  // while nothing is pending, for notes
+	idleNap  = 10 * time.Millisecond  // while nothing is pending, for notes,
+	longIdle = 40 * time.Millisecond  // twice as long each time up to this
 )
 
 // loop owns the driver: one goroutine on a thread of its own calls all its methods.
@@ -86,7 +87,7 @@ func checkInfo(i Info) (Info, error) {
 // run polls until the World is closed.
 func (l *loop) run() {
 	nap.Precise()
-	busy, pause := time.Now(), shortNap
+	busy, pause, rest := time.Now(), shortNap, idleNap
 	for {
 		asked := l.takeRequests()
 		if l.end {
@@ -107,10 +108,12 @@ func (l *loop) run() {
 		l.watch(now)
 		switch {
 		case some || asked:
-			busy, pause = now, shortNap
+			busy, pause, rest = now, shortNap, idleNap
 		case len(l.ops) == 0:
-			if l.idle() {
-				busy, pause = time.Now(), shortNap
+			if l.idle(rest) {
+				busy, pause, rest = time.Now(), shortNap, idleNap
+			} else {
+				rest = min(2*rest, longIdle)
 			}
 		case now.Sub(busy) > spin:
 			nap.For(pause)
@@ -133,8 +136,8 @@ func (l *loop) takeRequests() (some bool) {
 }
 
 // idle waits for a request, which it runs, or until notes are due.
-func (l *loop) idle() (some bool) {
-	t := time.NewTimer(idleNap)
+func (l *loop) idle(rest time.Duration) (some bool) {
+	t := time.NewTimer(rest)
 	defer t.Stop()
 	select {
 	case f := <-l.requests:

@@ -25,6 +25,7 @@ type driver struct {
 	*library
 	info    dist.Info
 	longest int     // the constant, except in tests
+	few     int     // the same
 	comm    uintptr // of collectives
 	notes   notes
 	active  []*pending
@@ -88,7 +89,7 @@ func initialize(l launcher.Launch) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &driver{library: lib, longest: longest}
+	d := &driver{library: lib, longest: longest, few: few}
 	if err := d.call("MPI_Initialized", d.initialized, uintptr(unsafe.Pointer(&d.flag))); err != nil {
 		return nil, err
 	}

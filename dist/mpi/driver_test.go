@@ -150,6 +150,7 @@ func collectives() error {
 			var checks []func() error
 			var pending []dist.Pending
 			for k := range 3 {
+				d.few = k % 2 * few // MPI_Iallgatherv, or messages
 				for _, begin := range []func(*driver, int, int) (dist.Pending, func() error, error){allToAll, allGather, broadcast} {
 					p, check, err := begin(d, most, 10*round+k)
 					if err != nil {

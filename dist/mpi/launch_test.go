@@ -81,32 +81,39 @@ func (j job) run(t *testing.T, program string, n int, env ...string) (string, er
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
+	out, err := j.command(ctx, program, n, env...).CombinedOutput()
+	return string(out), err
+}
+
+func (j job) command(ctx context.Context, program string, n int, env ...string) *exec.Cmd {
 	args := append(slices.Clone(j.args), "-n", fmt.Sprint(n), os.Args[0])
 	c := exec.CommandContext(ctx, j.path, args...)
 	c.Env = append(os.Environ(), programVariable+"="+program, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	c.Env = append(c.Env, env...)
 	c.WaitDelay = 10 * time.Second
-	out, err := c.CombinedOutput()
-	return string(out), err
+	return c
 }
 
 // each runs a program under every launcher with each number of ranks. Every rank must end it with
 // a line of its own.
 func each(t *testing.T, program string, sizes []int, env ...string) {
 	for name, j := range jobs(t) {
-		for _, n := range sizes {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
-				out, err := j.run(t, program, n, env...)
-				for r := range n {
-					if line := fmt.Sprintf("%s: rank %d of %d is done\n", program, r, n); !strings.Contains(out, line) {
-						t.Errorf("%q is missing", line)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, n := range sizes {
+				t.Run(fmt.Sprint(n), func(t *testing.T) {
+					out, err := j.run(t, program, n, env...)
+					for r := range n {
+						if line := fmt.Sprintf("%s: rank %d of %d is done\n", program, r, n); !strings.Contains(out, line) {
+							t.Errorf("%q is missing", line)
+						}
 					}
-				}
-				if err != nil || t.Failed() {
-					t.Errorf("%v:\n%s", err, out)
-				}
-			})
-		}
+					if err != nil || t.Failed() {
+						t.Errorf("%v:\n%s", err, out)
+					}
+				})
+			}
+		})
 	}
 }
 

@@ -40,8 +40,8 @@ func suite() error {
 	}
 	rank, size := 0, 0
 	options.Log = func(line string) {
-		fmt.Fprintln(os.Stderr, line)
 		verdict(rank, "log", line)
+		fmt.Fprintln(os.Stderr, line)
 		if len(list) == 1 { // the end of the job: not before all have their verdicts
 			awaitVerdicts(size, list[0].Name)
 		}
@@ -67,9 +67,13 @@ func suite() error {
 	return w.Close()
 }
 
-// verdict writes the error of a case on a rank.
+// verdict writes the error of a case on a rank. Another rank that finds the file finds all of it.
 func verdict(rank int, name, text string) error {
-	return os.WriteFile(verdictFile(os.Getenv(folderVariable), rank, name), []byte(text), 0o600)
+	file := verdictFile(os.Getenv(folderVariable), rank, name)
+	if err := os.WriteFile(file+".part", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".part", file)
 }
 
 func verdictFile(folder string, rank int, name string) string {
@@ -110,6 +114,7 @@ func (j job) suite(t *testing.T, folder, name string, ranks int) outcome {
 func TestSuite(t *testing.T) {
 	for name, j := range jobs(t) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			together, folders := map[int]outcome{}, t.TempDir()
 			folder := func(name string) string {
 				f := filepath.Join(folders, name)

@@ -29,6 +29,12 @@ type Options struct {
 	// tensors were watched with CheckFinite. It reads every result from the device, so it is slow:
 	// use it to find a fault. PyTorch: detect_anomaly.
 	CheckFinite bool
+	// Ready, if not nil, is called with each gradient as soon as no further op adds to it, while the
+	// gradients of earlier ops are still to come: a program may begin to send it to other machines.
+	// i is the gradient's index. Those of tensors that were watched in the course of the forward
+	// pass, as nn's weights are, come from the last to the first; those that are zeros come last.
+	// The handle is the one that is returned; it is released if an error is returned.
+	Ready func(i int, grad *millrace.Tensor)
 }
 
 // Watch returns a new handle of t's value, with t's shape and dtype. Every op on that handle is
@@ -209,6 +215,7 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 		case d == nil: // zeros in the results' scope, like the other gradients
 			d = root.Full(outs[0], t.DType(), 0, t.Shape())
 			b.found[goals[i]] = d
+			b.ready(goals[i])
 		case slices.Index(goals, goals[i]) < i: // the same tensor was given before
 			d = root.Hold(d)
 		}

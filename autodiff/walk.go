@@ -21,6 +21,7 @@ type walk struct {
 	stack   []*node        // stack of leadsOn
 	leads   map[*node]bool // whether a node leads to a goal
 	goals   map[link]bool
+	tell    map[link][]int   // for Ready: the indices of each goal in the program's order
 	found   map[link]*tensor // derivatives by goals
 	spent   []*node
 	recalls []*recall // Checkpoints with nodes that are not visited yet
@@ -93,6 +94,12 @@ func newWalk(o Options, by *operror.Trail, goals []link) *walk {
 		}
 		b.goals[g] = true
 		b.leads[g.node] = true
+	}
+	if o.Ready != nil {
+		b.tell = map[link][]int{}
+		for i, g := range goals {
+			b.tell[g] = append(b.tell[g], i)
+		}
 	}
 	return b
 }
@@ -224,10 +231,18 @@ func (b *walk) visit(n *node, w *waiting) error {
 		w.ds = append(w.ds, d)
 		if l := (link{n, i}); b.goals[l] && d != nil {
 			b.found[l] = root.Hold(d)
+			b.ready(l)
 		}
 	}
 	defer func() { letGo(w.ds...) }() // also if a function of the program panics
 	return b.pass(n, w.ds)
+}
+
+// ready tells the program that the gradient by a goal is complete.
+func (b *walk) ready(l link) {
+	for _, i := range b.tell[l] {
+		b.Ready(i, b.found[l])
+	}
 }
 
 // pass takes the derivatives of a node's results to its operands.

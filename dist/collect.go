@@ -16,6 +16,14 @@ func aligned(n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*8)[:n]
 }
 
+// room is memory for one call. The next call uses it again.
+func (w *World) room(n int) []byte {
+	if len(w.lane.room) < n {
+		w.lane.room = aligned(n)
+	}
+	return w.lane.room[:n]
+}
+
 // cuts divides count elements of size bytes among the ranks, in offsets of bytes.
 func (w *World) cuts(count, size int) []int {
 	n := w.info.Size
@@ -47,7 +55,7 @@ func (w *World) broadcast(buf []byte, root int) error {
 // sumPart writes this rank's part of the sum to dst: of src, which has a part for each rank.
 func (w *World) sumPart(dt millrace.DType, dst, src []byte, at []int) error {
 	n, mine := w.info.Size, len(dst)
-	recv := aligned(n * mine)
+	recv := w.room(n * mine)
 	recvAt, parts := make([]int, n+1), make([][]byte, n)
 	for r := range parts {
 		recvAt[r+1] = recvAt[r] + mine
@@ -68,7 +76,7 @@ func (w *World) sum(dt millrace.DType, dst, src []byte) error {
 		return nil
 	}
 	at := w.cuts(len(src)/dt.Size(), dt.Size())
-	mine := aligned(at[w.info.Rank+1] - at[w.info.Rank])
+	mine := dst[at[w.info.Rank]:at[w.info.Rank+1]]
 	if err := w.sumPart(dt, mine, src, at); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ type lane struct {
 	queue  []*call
 	active bool // a goroutine runs the queue
 	closed bool
+	room   []byte // of the call that runs; a failed World uses it no more, so it may stay the driver's
 }
 
 // call is a collective of the program.

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/half"
 )
 
 // A sum adds the parts of ranks 0 to n-1 as neighbours in pairs, again and again; an odd one passes:
@@ -32,8 +33,8 @@ var sums = map[millrace.DType]func(dst []byte, parts [][]byte){
 	millrace.Uint16:   tree[uint16],
 	millrace.Uint32:   tree[uint32],
 	millrace.Uint64:   tree[uint64],
-	millrace.Float16:  widened(millrace.F16.Float32, millrace.NewF16),
-	millrace.BFloat16: widened(millrace.BF16.Float32, millrace.NewBF16),
+	millrace.Float16:  widened(half.WidenFloat16, half.NarrowFloat16),
+	millrace.BFloat16: widened(half.WidenBFloat16, half.NarrowBFloat16),
 }
 
 // checkSum finds dtypes that cannot be added.
@@ -85,16 +86,16 @@ func tree[T number](dst []byte, parts [][]byte) {
 }
 
 // widened makes the sum of a dtype that is added in float32.
-func widened[T any](wide func(T) float32, narrow func(float32) T) func(dst []byte, parts [][]byte) {
+func widened(wide func(uint16) float32, narrow func(float32) uint16) func(dst []byte, parts [][]byte) {
 	return func(dst []byte, parts [][]byte) {
-		to := as[T](dst)
+		to := as[uint16](dst)
 		memory := make([]float32, len(parts)*min(sumBlock, len(to)))
 		block := make([][]float32, len(parts))
 		for at := 0; at < len(to); at += sumBlock {
 			n := min(sumBlock, len(to)-at)
 			for r, p := range parts {
 				block[r] = memory[r*n : (r+1)*n]
-				for k, x := range as[T](p)[at : at+n] {
+				for k, x := range as[uint16](p)[at : at+n] {
 					block[r][k] = wide(x)
 				}
 			}

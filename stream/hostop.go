@@ -21,15 +21,16 @@ import (
 
 // HostLane runs host ops one after another, in the order in which they were submitted.
 type HostLane struct {
-	mu   sync.Mutex // of the lane's next number
-	lane *jobqueue.Lane
+	mu       sync.Mutex // of the lane's next number
+	lane     *jobqueue.Lane
+	src, dst []byte // memory of the run in progress, as large as the largest so far
 }
 
 // NewHostLane makes a lane for host ops on the device's tensors.
 func (d *Device) NewHostLane() *HostLane { return &HostLane{lane: d.lanes.NewLane()} }
 
 // HostFunc computes a host op: dst from src, which are dense, row-major and aligned for their
-// elements. fault is the error of the operand, or of finding memory; dst and src are then nil.
+// elements. They are the function's until it returns. fault is the error of the operand, or of finding memory; dst and src are then nil.
 type HostFunc = func(dst, src []byte, fault error) error
 
 // HostOp describes a host op.
@@ -143,11 +144,15 @@ func (l *HostLane) bound() {
 	}
 }
 
-// hostMemory is memory for elements of any dtype.
-func hostMemory(form *queue.Form, dt ir.DType) []byte {
+// hostMemory is memory for elements of any dtype, which is old if that is large enough.
+func hostMemory(old *[]byte, form *queue.Form, dt ir.DType) []byte {
 	n := int(form.Elems) * dt.Size()
+	if n <= len(*old) {
+		return (*old)[:n]
+	}
 	words := make([]uint64, (n+7)/8)
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*8)[:n]
+	*old = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*8)
+	return (*old)[:n]
 }
 
 // hostJob is one run of a host op.
@@ -183,7 +188,7 @@ func (j *hostJob) compute() *operror.Error {
 		return e
 	}
 	x, m := j.op, &j.s.dev.mem
-	src, dst := hostMemory(x.in.form, x.in.dt), hostMemory(x.form, x.DT)
+	src, dst := hostMemory(&x.Lane.src, x.in.form, x.in.dt), hostMemory(&x.Lane.dst, x.form, x.DT)
 	err := m.ReadDense(src, x.in.dt, x.in.form.Shape, j.in)
 	if err != nil {
 		j.call(nil, nil, err)

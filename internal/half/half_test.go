@@ -1,4 +1,4 @@
-package fold
+package half
 
 import (
 	"math"
@@ -15,7 +15,7 @@ func TestHalves(t *testing.T) {
 		dt     ir.DType
 		widen  func(uint16) float32
 		narrow func(float32) uint16
-	}{{ir.Float16, widenFloat16, narrowFloat16}, {ir.BFloat16, widenBFloat16, narrowBFloat16}} {
+	}{{ir.Float16, WidenFloat16, NarrowFloat16}, {ir.BFloat16, WidenBFloat16, NarrowBFloat16}} {
 		narrow := func(f float32) {
 			t.Helper()
 			if got, want := h.narrow(f), uint16(ir.FloatBits(h.dt, float64(f))); !ir.SameValue(h.dt, uint64(got), uint64(want)) {

@@ -71,6 +71,7 @@ type Use uint8
 const (
 	Storage Use = iota // read and written by shaders; copied to and from
 	Uniform            // run-time words, written by the host
+	Report             // few words that shaders write and the host reads after each submission
 	Private            // the first use that a Device may define for itself
 )
 

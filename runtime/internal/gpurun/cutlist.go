@@ -85,7 +85,7 @@ func (c *cutList) add(b *batch) (err error) {
 		return err
 	}
 	if len(x.slots) > 0 {
-		if x.faults, err = d.memory.makeWords(x.zero().Size, Storage); err != nil {
+		if x.faults, err = d.memory.makeWords(x.zero().Size, Report); err != nil {
 			return err
 		}
 	}

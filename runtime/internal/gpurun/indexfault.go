@@ -96,7 +96,7 @@ func (b *batch) clearFaults() error {
 	if n := len(d.faults); n > 0 && b.faults == nil {
 		b.faults, d.faults = d.faults[n-1], d.faults[:n-1]
 	}
-	if err := d.grow(&b.faults, faultBytes(b.slots), Storage); err != nil {
+	if err := d.grow(&b.faults, faultBytes(b.slots), Report); err != nil {
 		return err
 	}
 	return d.memory.again(func() error {

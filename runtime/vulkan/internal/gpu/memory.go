@@ -17,6 +17,7 @@ import (
 const (
 	slabSize    = 64 << 20
 	largeBuffer = 16 << 20
+	reportSlab  = 1 << 20
 	slabAlign   = 256 // at least the offset alignment of any binding
 )
 
@@ -39,7 +40,11 @@ const (
 	onDevice = iota // the device's own
 	upload          // the host's, for writing
 	download        // the host's, for reading
+	reports         // seen by both: few words, which the host reads
 )
+
+// slabSizes are the sizes of slabs that have several buffers, by kind of memory.
+var slabSizes = [...]int64{onDevice: slabSize, upload: 0, download: 0, reports: reportSlab}
 
 // Buffer is device memory. Its fields are guarded by the device's lock.
 type Buffer struct {
@@ -74,7 +79,11 @@ func own(b gpurun.Buffer) *Buffer {
 func (d *Device) NewBuffer(size int64, use gpurun.Use) (gpurun.Buffer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	b, err := d.newBuffer(size, use, onDevice)
+	kind := onDevice
+	if use == gpurun.Report {
+		kind = reports
+	}
+	b, err := d.newBuffer(size, use, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +107,8 @@ func (d *Device) newBuffer(size int64, use gpurun.Use, kind int) (*Buffer, error
 	}
 	// If there is no room for a whole slab there may be some for the buffer.
 	whole := room
-	if room < largeBuffer && kind == onDevice {
-		whole = min(slabSize, d.adapter.info.Limits.Buffer&^(slabAlign-1))
+	if room < slabSizes[kind]/4 {
+		whole = min(slabSizes[kind], d.adapter.info.Limits.Buffer&^(slabAlign-1))
 	}
 	s, err := d.newSlab(whole, kind)
 	if errors.Is(err, gpurun.ErrMemory) && whole > room {
@@ -169,6 +178,8 @@ func (a *adapter) memoryType(allowed uint32, kind int) (index uint32, visible bo
 		switch {
 		case kind == onDevice && a.info.Kind != "DiscreteGPU":
 			points = []bool{local, seen && cached}
+		case kind == reports:
+			points = []bool{seen, local}
 		case kind == upload:
 			points = []bool{seen, !cached, !local}
 		case kind == download:
@@ -223,9 +234,9 @@ func (s *slab) give(at, size int64) {
 	}
 	d := s.dev
 	same := func(x *slab) bool {
-		return x != s && x.kind == s.kind && x.holes != nil && x.holes[0].size >= largeBuffer
+		return x != s && x.kind == s.kind && x.holes != nil && x.holes[0].size >= slabSizes[x.kind]/4
 	}
-	if s.holes[0].size == slabSize && !slices.ContainsFunc(d.slabs, same) {
+	if s.holes[0].size == slabSizes[s.kind] && !slices.ContainsFunc(d.slabs, same) {
 		return
 	}
 	d.slabs = slices.DeleteFunc(d.slabs, func(x *slab) bool { return x == s })

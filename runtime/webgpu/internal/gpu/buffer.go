@@ -18,6 +18,7 @@ const (
 
 var usages = [...]wgpu.BufferUsage{
 	gpurun.Storage: wgpu.BufferUsage_Storage | wgpu.BufferUsage_CopyDst | wgpu.BufferUsage_CopySrc,
+	gpurun.Report:  wgpu.BufferUsage_Storage | wgpu.BufferUsage_CopyDst | wgpu.BufferUsage_CopySrc,
 	gpurun.Uniform: wgpu.BufferUsage_Uniform | wgpu.BufferUsage_CopyDst,
 	upload:         wgpu.BufferUsage_MapWrite | wgpu.BufferUsage_CopySrc,
 	download:       wgpu.BufferUsage_MapRead | wgpu.BufferUsage_CopyDst,

@@ -89,6 +89,7 @@ func mr_float_i64(x wide) $F {
 	// Reports an index out of range: see FaultWords.
 	{"mr_fault", nil, `
 func mr_fault(slot $u32, index $i32) {
+	$store(faults[0u], 1u);
 	$store(faults[slot * 2u], 1u);
 	$most(faults[slot * 2u + 1u], $bits($u32, index) ^ 0x7fffffffu);
 }

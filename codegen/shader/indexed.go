@@ -14,7 +14,8 @@ import (
 
 // FaultWords is the number of words in the faults binding for an operand whose indices may be
 // faults: whether there was a fault, and the least such index in the form that [FaultIndex] reads.
-// Both are 0 before the run.
+// Both are 0 before the run. The words of operands follow one pair, whose first word tells whether any
+// of them had a fault.
 const FaultWords = 2
 
 // FaultIndex is the least index out of range, from the word in which a shader reported it.

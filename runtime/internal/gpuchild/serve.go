@@ -208,7 +208,7 @@ func (s *server) buffer(id uint64) (gpurun.Buffer, error) {
 func (s *server) dispatches(of []dispatch) ([]gpurun.Dispatch, error) {
 	list := make([]gpurun.Dispatch, len(of))
 	for i, x := range of {
-		list[i] = gpurun.Dispatch{Pipe: s.pipes[x.Pipe], Bind: make([]gpurun.Range, len(x.Bind)), Groups: x.Groups}
+		list[i] = gpurun.Dispatch{Pipe: s.pipes[x.Pipe], Bind: make([]gpurun.Range, len(x.Bind)), Groups: x.Groups, Look: x.Look}
 		if list[i].Pipe == nil {
 			return nil, fmt.Errorf("dispatch %d: gpu: the pipeline was released", i)
 		}
@@ -216,6 +216,12 @@ func (s *server) dispatches(of []dispatch) ([]gpurun.Dispatch, error) {
 			list[i].Bind[j] = gpurun.Range{Buf: s.buffers[b.Buf], Off: b.Off, Size: b.Size}
 			if list[i].Bind[j].Buf == nil {
 				return nil, fmt.Errorf("dispatch %d: binding %d: gpu: the buffer was released", i, j)
+			}
+		}
+		if u := x.Unless; u.Buf != 0 {
+			list[i].Unless = gpurun.Range{Buf: s.buffers[u.Buf], Off: u.Off, Size: u.Size}
+			if list[i].Unless.Buf == nil {
+				return nil, fmt.Errorf("dispatch %d: gpu: the buffer of faults was released", i)
 			}
 		}
 	}

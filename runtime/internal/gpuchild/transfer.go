@@ -48,13 +48,20 @@ func (d *Device) dispatches(list []gpurun.Dispatch) ([]dispatch, error) {
 		if !ok || p.dev != d {
 			return nil, fmt.Errorf("dispatch %d: gpu: the pipeline belongs to another device", i)
 		}
-		x := dispatch{Pipe: p.id, Bind: make([]bound, len(list[i].Bind)), Groups: list[i].Groups}
+		x := dispatch{Pipe: p.id, Bind: make([]bound, len(list[i].Bind)), Groups: list[i].Groups, Look: list[i].Look}
 		for j, b := range list[i].Bind {
 			own, err := d.own(b.Buf)
 			if err != nil {
 				return nil, fmt.Errorf("dispatch %d: binding %d: %w", i, j, err)
 			}
 			x.Bind[j] = bound{own.id, b.Off, b.Size}
+		}
+		if u := list[i].Unless; u.Buf != nil {
+			own, err := d.own(u.Buf)
+			if err != nil {
+				return nil, fmt.Errorf("dispatch %d: %w", i, err)
+			}
+			x.Unless = bound{own.id, u.Off, u.Size}
 		}
 		numbered[i] = x
 	}

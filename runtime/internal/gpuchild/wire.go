@@ -53,6 +53,8 @@ type dispatch struct {
 	Pipe   uint64
 	Bind   []bound
 	Groups [3]uint32
+	Unless bound
+	Look   bool
 }
 
 // work is a gpurun.Work.

@@ -109,6 +109,11 @@ type Dispatch struct {
 	Pipe   Pipeline
 	Bind   []Range
 	Groups [3]uint32
+
+	// With Info.Skips, Unless may be two words of a Report. The dispatch does nothing if the second word
+	// is not 0. With Look, the first word is copied to the second before.
+	Unless Range
+	Look   bool
 }
 
 // Check reports violated limits, and bindings that do not match the pipeline's. The device checks
@@ -162,6 +167,8 @@ type Info struct {
 	// Shaders can read and write elements of 16 and of 8 bits. Write and Read then take any offsets
 	// and numbers of bytes.
 	Store16, Store8 bool
+
+	Skips bool // Dispatch.Unless works
 
 	Matrices []shader.Matrix // that shaders can multiply, with sums of float32
 	Emulated bool            // Matrices have no hardware: they are for tests

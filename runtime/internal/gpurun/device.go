@@ -29,6 +29,7 @@ type Runner struct {
 	words   sync.Pool   // of *[]uint32, the words of batches
 	refused atomic.Bool // the driver rejected a shader with subgroups: no more are made
 	units   units
+	skips   bool   // the Device skips dispatches after a fault
 	lose    string // name of the fault point that makes the device vanish
 
 	mu     sync.Mutex // guards the shared state of submissions; not held while compiling
@@ -70,6 +71,7 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 	l.Shuffles = l.Shuffles && l.Subgroup > 0 && lang.Shuffles != ""
 	l.Clusters = l.Clusters && l.Shuffles && lang.Clusters != ""
 	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, lang: lang, cfg: c}
+	d.skips = info.Skips
 	d.shaders.list, d.parts.list = map[string]*compiled{}, map[string]*program{}
 	var narrow ir.DTypeSet
 	if c.Narrow == runtime.NarrowOn {

@@ -15,7 +15,8 @@ import (
 //
 // A failing launch must look as if neither it nor any later launch had run, because the engine runs
 // all of them again. This holds if none of them overwrites its operands. If a launch would, the
-// batch is settled before it.
+// batch is settled before it. A Device with Info.Skips instead skips that launch and all later ones if
+// there was a fault: the batch stays one submission.
 
 // faultLog is a batch's state of faults.
 type faultLog struct {
@@ -23,6 +24,8 @@ type faultLog struct {
 	faults Buffer           // the batch's words, between submission and settle
 	slots  []faultSlot      // words of the faults binding, by dispatch and operand
 	reads  []runtime.Buffer // buffers read since the first launch that may fail
+	heeded int              // slots whose faults make the device skip the launches that are added
+	look   bool             // the next dispatch is the first to heed them
 }
 
 // faultSlot describes the words of one operand of one dispatch.
@@ -35,7 +38,7 @@ type faultSlot struct {
 // later launches, or by l itself.
 func (b *batch) mustSettle(l *runtime.Launch) bool {
 	p, ok := l.Prog.(*program)
-	if !ok || len(b.slots) == 0 || len(l.Args) != len(p.kernel.Operands) {
+	if !ok || len(b.slots) == b.heeded || len(l.Args) != len(p.kernel.Operands) {
 		return false
 	}
 	for i, o := range p.kernel.Operands {
@@ -55,9 +58,12 @@ func (b *batch) mustSettle(l *runtime.Launch) bool {
 	return false
 }
 
+// heed makes the launches that follow heed the faults of those before.
+func (b *batch) heed() { b.heeded, b.look, b.reads = len(b.slots), true, b.reads[:0] }
+
 // note records what an added launch reads.
 func (b *batch) note(l *runtime.Launch) {
-	if len(b.slots) == 0 {
+	if len(b.slots) == b.heeded {
 		return
 	}
 	for i, o := range l.Prog.(*program).kernel.Operands {
@@ -73,7 +79,7 @@ func (b *batch) faultWords(v *variant, pc *piece) uint32 {
 	if pc.slots != nil && *pc.slots >= 0 {
 		return uint32(*pc.slots)
 	}
-	first := len(b.slots)
+	first := 1 + len(b.slots) // the first two words tell of any fault
 	if pc.slots != nil {
 		*pc.slots = first
 	}
@@ -85,7 +91,12 @@ func (b *batch) faultWords(v *variant, pc *piece) uint32 {
 	return uint32(first)
 }
 
-func faultBytes(slots []faultSlot) int64 { return int64(len(slots)) * shader.FaultWords * 4 }
+func faultBytes(slots []faultSlot) int64 {
+	if len(slots) == 0 {
+		return 0
+	}
+	return int64(1+len(slots)) * shader.FaultWords * 4
+}
 
 // clearFaults provides the batch's words and clears them. The caller holds d.mu.
 func (b *batch) clearFaults() error {
@@ -121,7 +132,7 @@ func (b *batch) leaveFaults() {
 func (b *batch) settle() error {
 	defer b.leaveFaults()
 	slots := b.slots
-	b.slots, b.reads = nil, nil
+	b.slots, b.reads, b.heeded, b.look = nil, nil, 0, false
 	return b.dev.faultOf(b.faults, slots)
 }
 
@@ -129,7 +140,7 @@ func (b *batch) settle() error {
 // as on every device.
 func (d *Runner) faultOf(faults Buffer, slots []faultSlot) error {
 	d.stats.waits.Add(1)
-	words := make([]uint32, len(slots)*shader.FaultWords)
+	words := make([]uint32, faultBytes(slots)/4)
 	err := d.memory.again(func() error {
 		return d.gpu.Read(faults, 0, int64(len(words))*4, func(src []byte, at int64) {
 			for i := 0; i < len(src); i += 4 {
@@ -142,6 +153,7 @@ func (d *Runner) faultOf(faults Buffer, slots []faultSlot) error {
 	}
 	var first *runtime.LaunchError
 	least := int64(0)
+	words = words[shader.FaultWords:]
 	for i, s := range slots {
 		index := shader.FaultIndex(words[i*shader.FaultWords+1])
 		if words[i*shader.FaultWords] == 0 || first != nil && (s.launch > first.Index || index >= least) {

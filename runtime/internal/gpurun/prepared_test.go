@@ -196,6 +196,50 @@ func TestPreparedPartStale(t *testing.T) {
 	}
 }
 
+// TestSkips: on a Device that skips dispatches after a fault, a list is one submission. A launch that
+// overwrites what a failing one reads looks at its words, and those that follow heed them.
+func TestSkips(t *testing.T) {
+	for _, skips := range []bool{false, true} {
+		f := &fakeRecorder{fake: newFake()}
+		f.info.Skips = skips
+		d := New("fake", f, wgsl.Dialect, runtime.Config{})
+		look := launch(t, d, lookKernel, 1, 100)
+		look.Args[0].Stride[0], look.Args[0].IndexStride, look.Args[0].IndexSize = 0, 1, 100
+		over, after := *launch(t, d, copyKernel, 1, 100), *launch(t, d, copyKernel, 1, 100)
+		over.Args[1].Buf, after.Args[1].Buf = look.Args[0].Buf, look.Args[0].Buf
+		list := []runtime.Launch{after, *look, over, after, *look, over, *look}
+		p := d.Prepare(list, nil)
+		if p == nil {
+			t.Fatal("not prepared")
+		}
+		for _, run := range []func() error{func() error { return d.dispatchAll(list, false) }, p.Run} {
+			f.submitted = nil
+			if err := run(); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(f.submitted); skips && n != 1 || !skips && n != 3 {
+				t.Fatalf("%d submissions", n)
+			}
+			text := ""
+			for _, list := range f.submitted {
+				for _, x := range list {
+					if heeds := x.Unless.Buf != nil; heeds && x.Look {
+						text += " look"
+					} else if heeds {
+						text += " heed"
+					} else if text += " run"; x.Look {
+						t.Error("a dispatch looks at no words")
+					}
+				}
+			}
+			if want := " run run look heed heed look heed"; skips && text != want {
+				t.Errorf("%s, want%s", text, want)
+			}
+		}
+		p.Close()
+	}
+}
+
 // TestPreparedFalls: lists that cannot be prepared or recorded run as by Run, with the same errors.
 func TestPreparedFalls(t *testing.T) {
 	d, f := openRecorder(t, runtime.Config{})

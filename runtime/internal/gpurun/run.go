@@ -111,7 +111,10 @@ func (b *batch) takeAll(list []runtime.Launch) error {
 // take adds the dispatches of a launch, and counts it. If the launch is invalid, the launches
 // before it are submitted.
 func (b *batch) take(l *runtime.Launch) error {
-	if b.mustSettle(l) || len(b.dispatches) >= maxDispatches {
+	switch settle := b.mustSettle(l); {
+	case settle && b.dev.skips:
+		b.heed()
+	case settle || len(b.dispatches) >= maxDispatches:
 		if err := b.submit(); err != nil {
 			return err
 		}
@@ -271,7 +274,12 @@ func (b *batch) dispatch(pipe Pipeline, words []uint32, at int, windows []window
 		bind = append(bind, Range{})
 	}
 	bind = append(bind, Range{Off: int64(at) * 4, Size: size})
-	b.dispatches = append(b.dispatches, Dispatch{Pipe: pipe, Bind: bind, Groups: [3]uint32{grid.X, grid.Y, 1}})
+	x := Dispatch{Pipe: pipe, Bind: bind, Groups: [3]uint32{grid.X, grid.Y, 1}}
+	if b.heeded > 0 {
+		x.Unless.Size = shader.FaultWords * 4
+		x.Look, b.look = b.look, false
+	}
+	b.dispatches = append(b.dispatches, x)
 }
 
 // submit sends the added dispatches, and waits for them if an index may be out of range.
@@ -289,7 +297,7 @@ func (b *batch) submit() error {
 	b.dispatches, b.begins, b.words = b.dispatches[:0], b.begins[:0], b.words[:0]
 	switch {
 	case b.keep != nil:
-		b.slots, b.reads = nil, nil
+		b.slots, b.reads, b.heeded, b.look = nil, nil, 0, false
 		return nil
 	case len(b.slots) > 0:
 		return b.settle()
@@ -346,6 +354,9 @@ func bind(list []Dispatch, params Buffer, faults Range) {
 		bind[len(bind)-1].Buf = params
 		if f := len(bind) - 2; f >= 0 && bind[f].Buf == nil {
 			bind[f] = faults
+		}
+		if list[i].Unless.Size > 0 {
+			list[i].Unless.Buf = faults.Buf
 		}
 	}
 }

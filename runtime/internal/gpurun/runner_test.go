@@ -258,7 +258,7 @@ func TestIndexFaults(t *testing.T) {
 	tell := func(index ...int32) { // by dispatch; none if it is inside
 		f.afterwards = func(list []Dispatch) {
 			for i, x := range index {
-				words := list[i].Bind[len(list[i].Bind)-2].Buf.(*fakeBuffer).memory()[8*i:]
+				words := list[i].Bind[len(list[i].Bind)-2].Buf.(*fakeBuffer).memory()[8*(i+1):]
 				if x < 0 || x >= 100 {
 					binary.LittleEndian.PutUint32(words, 1)
 					binary.LittleEndian.PutUint32(words[4:], uint32(x)^0x7fffffff)

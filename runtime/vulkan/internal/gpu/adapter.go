@@ -89,6 +89,10 @@ func (a *adapter) describe(in *vk.Instance) (missing string) {
 	vk.Call(in.GetPhysicalDeviceProperties2, a.handle, uintptr(unsafe.Pointer(&p)))
 	f11 := vk.PhysicalDeviceVulkan11Features{SType: vk.StructureTypePhysicalDeviceVulkan11Features}
 	f12 := vk.PhysicalDeviceVulkan12Features{SType: vk.StructureTypePhysicalDeviceVulkan12Features, PNext: unsafe.Pointer(&f11)}
+	skips := vk.PhysicalDeviceConditionalRenderingFeaturesEXT{SType: vk.StructureTypePhysicalDeviceConditionalRenderingFeaturesExt}
+	if slices.Contains(extensions, conditional) {
+		f11.PNext = unsafe.Pointer(&skips)
+	}
 	f := vk.PhysicalDeviceFeatures2{SType: vk.StructureTypePhysicalDeviceFeatures2, PNext: unsafe.Pointer(&f12)}
 	vk.Call(in.GetPhysicalDeviceFeatures2, a.handle, uintptr(unsafe.Pointer(&f)))
 	if f12.TimelineSemaphore == 0 {
@@ -113,6 +117,7 @@ func (a *adapter) describe(in *vk.Instance) (missing string) {
 	a.cache = cacheHeader(&p.Properties)
 	a.info = infoOf(&p.Properties, &p11, &p12, int(push.MaxPushDescriptors))
 	a.info.Store16, a.info.Store8 = f11.StorageBuffer16BitAccess != 0, f12.StorageBuffer8BitAccess != 0
+	a.info.Skips = skips.ConditionalRendering != 0
 	a.info.Matrices = a.units(in, extensions, &f12)
 	return ""
 }

@@ -102,6 +102,13 @@ func start(in *vk.Instance, a *adapter, set settings) (*Device, error) {
 		extensions = append(extensions, vk.Text(cooperativeMatrix), vk.Text(subgroupSize))
 		f12.ShaderFloat16, f12.VulkanMemoryModel, f11.PNext = 1, 1, unsafe.Pointer(&matrix)
 	}
+	skips := vk.PhysicalDeviceConditionalRenderingFeaturesEXT{
+		SType: vk.StructureTypePhysicalDeviceConditionalRenderingFeaturesExt, PNext: f11.PNext, ConditionalRendering: 1,
+	}
+	if a.info.Skips {
+		extensions = append(extensions, vk.Text(conditional))
+		f11.PNext = unsafe.Pointer(&skips)
+	}
 	if a.brain() {
 		extensions = append(extensions, vk.Text(bfloat16))
 		size.PNext = unsafe.Pointer(&brain)

@@ -90,6 +90,7 @@ func (a *adapter) choose(set settings) {
 	if set.buffered {
 		a.push = 0
 	}
+	a.info.Skips = a.info.Skips && !set.skipless
 	if a.info.Emulated = a.info.Vendor == mesa && set.emulated; a.info.Vendor == mesa && !set.emulated {
 		a.info.Matrices = nil
 	}

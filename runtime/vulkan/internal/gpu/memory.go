@@ -132,6 +132,9 @@ func (d *Device) newSlab(size int64, kind int) (*slab, error) {
 		families := [2]uint32{d.adapter.family, second.family}
 		info.SharingMode, info.QueueFamilyIndexCount, info.PQueueFamilyIndices = vk.SharingModeConcurrent, 2, unsafe.Pointer(&families)
 	}
+	if kind == reports && d.adapter.info.Skips {
+		info.Usage |= vk.BufferUsageConditionalRenderingBitExt
+	}
 	if err := d.check("vkCreateBuffer", vk.Call(d.CreateBuffer, d.Handle, uintptr(unsafe.Pointer(&info)), 0, uintptr(unsafe.Pointer(&s.handle)))); err != nil {
 		return nil, err
 	}

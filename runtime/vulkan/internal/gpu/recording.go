@@ -55,6 +55,9 @@ func (d *Device) Record(zero gpurun.Range, list []gpurun.Dispatch) (gpurun.Recor
 		for _, x := range list[i].Bind {
 			r.add(own(x.Buf))
 		}
+		if list[i].Unless.Buf != nil {
+			r.add(own(list[i].Unless.Buf))
+		}
 		if p := list[i].Pipe.(*Pipeline); !slices.Contains(r.pipes, p) {
 			r.pipes = append(r.pipes, p)
 		}
@@ -191,11 +194,7 @@ func (d *Device) submitted(x *gpurun.Work) {
 	if x.Zero.Buf != nil {
 		own(x.Zero.Buf).last = d.main.last
 	}
-	for i := range x.List {
-		for _, r := range x.List[i].Bind {
-			own(r.Buf).last = d.main.last
-		}
-	}
+	d.uses(x.List)
 }
 
 // writeAll writes dispatches into command buffers, which it appends to cmds. If it fails, it returns

@@ -86,11 +86,95 @@ func (x *looks) read(buf int) (all [tableSize]int32) {
 	return all
 }
 
+// TestSkips: a launch that overwrites what a failing launch reads, and all that follow, are skipped on
+// the device if there is a fault. The list stays one submission.
+func TestSkips(t *testing.T) {
+	for _, set := range []string{"", "apart"} {
+		t.Run(set, func(t *testing.T) {
+			t.Setenv(settingsIn, set)
+			x := newLooks(t, 6)
+			if !x.gpu.Info().Skips {
+				t.Skip("the driver cannot skip dispatches")
+			}
+			for i := 1; i < 6; i += 2 { // over the table, which the next launch reads
+				x.list[i].Args[2].Buf = x.bufs[0]
+				if i+1 < 6 {
+					x.list[i+1].Args[0].Buf = x.bufs[0]
+				}
+			}
+			p := x.dev.Prepare(x.list, nil)
+			if p == nil {
+				t.Fatal("not prepared")
+			}
+			defer p.Close()
+			for i := range 12 {
+				bad := i%3 == 2
+				for _, run := range []func() error{func() error { return x.dev.Run(x.list) }, p.Run} {
+					x.write(0, func(j int) int32 { return int32((j + 1) % tableSize) })
+					x.write(1, func(j int) int32 {
+						if bad && j == 40 {
+							return -5
+						}
+						return int32((j + 1) % tableSize)
+					})
+					for _, buf := range []int{4, 6} { // results of launches that a fault skips
+						x.write(buf, func(int) int32 { return -1 })
+					}
+					before := x.gpu.main.last
+					err := run()
+					var le *runtime.LaunchError
+					if errors.As(err, &le) != bad || bad && le.Index != 0 || !bad && err != nil {
+						t.Errorf("run %d: %v", i, err)
+					}
+					if n := x.gpu.main.last - before; n != 1 && (n != 2 || i != 1) {
+						t.Errorf("run %d: %d submissions", i, n)
+					}
+					table, later, last := int32(1+6), int32(1+3), int32(1+5)
+					if bad {
+						table, later, last = 1, -1, -1
+					}
+					if a, b, c := x.read(0)[0], x.read(4)[0], x.read(6)[0]; a != table || b != later || c != last {
+						t.Errorf("run %d: %d in the table and %d, %d in results, want %d, %d, %d", i, a, b, c, table, later, last)
+					}
+				}
+			}
+			if s := x.dev.Stats(); s.Waits != 24 || s.Replayed == 0 {
+				t.Errorf("%d waits, %d launches as recorded", s.Waits, s.Replayed)
+			}
+		})
+	}
+}
+
+// TestUnless: words that cannot skip a dispatch are refused.
+func TestUnless(t *testing.T) {
+	d := open(t)
+	report, err := d.NewBuffer(16, gpurun.Report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	storage, err := d.NewBuffer(16, gpurun.Storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range map[string]struct {
+		unless gpurun.Range
+		want   bool
+	}{
+		"good": {gpurun.Range{Buf: report, Off: 8, Size: 8}, d.Info().Skips}, "nothing to look at": {gpurun.Range{}, false},
+		"past the end": {gpurun.Range{Buf: report, Off: 12, Size: 8}, false}, "not aligned": {gpurun.Range{Buf: report, Off: 2, Size: 8}, false},
+		"storage": {gpurun.Range{Buf: storage, Size: 8}, false},
+	} {
+		if err := d.validUnless(&gpurun.Dispatch{Unless: x.unless, Look: true}); (err == nil) != x.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestReports: a run of kernels that may report an index out of range is one submission, prepared or
 // not, with its wait: the host reads the reports where the device writes them, also where it sees no
 // other memory.
 func TestReports(t *testing.T) {
-	for _, set := range []string{"", "apart", "fence"} {
+	for _, set := range []string{"", "apart", "fence", "noskip"} {
 		t.Run(set, func(t *testing.T) {
 			t.Setenv(settingsIn, set)
 			x := newLooks(t, 3)
@@ -109,13 +193,13 @@ func TestReports(t *testing.T) {
 					return int32(j)
 				})
 				for _, run := range []func() error{func() error { return x.dev.Run(x.list) }, p.Run} {
-					before := x.gpu.last
+					before := x.gpu.main.last
 					err := run()
 					var le *runtime.LaunchError
 					if errors.As(err, &le) != bad || bad && (le.Index != 0 || !errors.Is(err, ir.ErrIndex)) || !bad && err != nil {
 						t.Errorf("run %d: %v", i, err)
 					}
-					if n := x.gpu.last - before; n != 1 && (n != 2 || i != 1) { // the second Run prepares, and may copy words
+					if n := x.gpu.main.last - before; n != 1 && (n != 2 || i != 1) { // the second Run prepares, and may copy words
 						t.Errorf("run %d: %d submissions", i, n)
 					}
 				}

@@ -20,6 +20,7 @@ type settings struct {
 	buffered  bool // nopush: all run-time words are read from buffers
 	apart     bool // the host sees no memory of the device, as on most cards: transfers are staged
 	oneQueue  bool // onequeue: uploads go through the queue of the dispatches
+	skipless  bool // noskip: no dispatch is skipped after a fault; the host waits instead
 	emulated  bool // emulated: matrix units that a driver emulates are used
 }
 
@@ -39,10 +40,12 @@ func parseSettings(text string) (s settings, err error) {
 			s.apart = true
 		case "onequeue":
 			s.oneQueue = true
+		case "noskip":
+			s.skipless = true
 		case "emulated":
 			s.emulated = true
 		default:
-			return s, fmt.Errorf("%s is %q: want some of norobust, fence, nopush, apart, onequeue, emulated, with commas between them", settingsIn, text)
+			return s, fmt.Errorf("%s is %q: want some of norobust, fence, nopush, apart, onequeue, noskip, emulated, with commas between them", settingsIn, text)
 		}
 	}
 	return s, nil

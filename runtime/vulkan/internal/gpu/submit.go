@@ -31,6 +31,7 @@ type scratch struct {
 	counter        uint64
 	barrier        vk.MemoryBarrier
 	region         vk.BufferCopy
+	skip           vk.ConditionalRenderingBeginInfoEXT
 	infos          [maxBindings]vk.DescriptorBufferInfo
 	writes         [maxBindings]vk.WriteDescriptorSet
 	push           [maxPush]byte
@@ -86,11 +87,7 @@ func (d *Device) Submit(list []gpurun.Dispatch, params gpurun.Buffer, words []by
 		if err != nil {
 			return err
 		}
-		for i := range part {
-			for _, r := range part[i].Bind {
-				own(r.Buf).last = d.main.last
-			}
-		}
+		d.uses(part)
 		list = list[len(part):]
 	}
 	return nil
@@ -125,7 +122,7 @@ func (d *Device) valid(x *gpurun.Dispatch) error {
 			return fmt.Errorf("binding %d: gpu: the buffer has another use", i)
 		}
 	}
-	return nil
+	return d.validUnless(x)
 }
 
 // submit records commands and submits them to the first queue. The caller holds the lock.
@@ -179,9 +176,12 @@ func (d *Device) barrier(cmd uintptr, from, wrote, to, reads uint32) {
 
 // dispatchAll records dispatches.
 func (d *Device) dispatchAll(cmd uintptr, list []gpurun.Dispatch) {
+	unless := gpurun.Range{}
 	for i := range list {
+		unless = d.unless(cmd, unless, &list[i])
 		d.dispatch(cmd, &list[i], i > 0 && list[i-1].Pipe == list[i].Pipe)
 	}
+	d.unless(cmd, unless, &gpurun.Dispatch{})
 }
 
 // dispatch records a dispatch; bound says that its pipeline is that of the one before.

@@ -32,7 +32,7 @@ main invocations 64 {
 func TestSettings(t *testing.T) {
 	for text, want := range map[string]settings{
 		"": {}, "norobust": {unguarded: true},
-		"fence, nopush": {fenced: true, buffered: true}, "apart": {apart: true}, "onequeue": {oneQueue: true}, "emulated": {emulated: true},
+		"fence, nopush": {fenced: true, buffered: true}, "apart": {apart: true}, "onequeue": {oneQueue: true}, "noskip": {skipless: true}, "emulated": {emulated: true},
 	} {
 		if got, err := parseSettings(text); got != want || err != nil {
 			t.Errorf("%q: %+v, %v", text, got, err)

@@ -113,6 +113,9 @@ type Device struct {
 	CreateSemaphore, DestroySemaphore, WaitSemaphores, GetSemaphoreCounterValue      uintptr
 	CmdPushConstants, CreateFence, DestroyFence                                      uintptr
 	GetFenceStatus, ResetFences, WaitForFences                                       uintptr
+
+	CmdBeginConditionalRenderingEXT uintptr `vk:"optional"`
+	CmdEndConditionalRenderingEXT   uintptr `vk:"optional"`
 }
 
 // loader is the system's Vulkan loader.

@@ -30,6 +30,8 @@ var layout = []struct {
 	{PhysicalDeviceVulkan11Features{}, 64, []uintptr{0, 8, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60}},
 	{PhysicalDeviceVulkan12Features{}, 208, []uintptr{0, 8, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 68, 72, 76, 80, 84, 88, 92, 96, 100, 104, 108, 112, 116, 120, 124, 128, 132, 136, 140, 144, 148, 152, 156, 160, 164, 168, 172, 176, 180, 184, 188, 192, 196, 200}},
 	{PhysicalDeviceSubgroupSizeControlFeatures{}, 24, []uintptr{0, 8, 16, 20}},
+	{PhysicalDeviceConditionalRenderingFeaturesEXT{}, 24, []uintptr{0, 8, 16, 20}},
+	{ConditionalRenderingBeginInfoEXT{}, 40, []uintptr{0, 8, 16, 24, 32}},
 	{MemoryType{}, 8, []uintptr{0, 4}},
 	{MemoryHeap{}, 16, []uintptr{0, 8}},
 	{PhysicalDeviceMemoryProperties{}, 520, []uintptr{0, 4, 260, 264}},

@@ -8,98 +8,105 @@ import "unsafe"
 
 // Numbers of the header.
 const (
-	Success                                                Result = 0
-	NotReady                                               Result = 1
-	Timeout                                                Result = 2
-	Incomplete                                             Result = 5
-	ErrorOutOfHostMemory                                   Result = -1
-	ErrorOutOfDeviceMemory                                 Result = -2
-	ErrorInitializationFailed                              Result = -3
-	ErrorDeviceLost                                        Result = -4
-	ErrorLayerNotPresent                                   Result = -6
-	ErrorExtensionNotPresent                               Result = -7
-	ErrorFeatureNotPresent                                 Result = -8
-	ErrorIncompatibleDriver                                Result = -9
-	ErrorTooManyObjects                                    Result = -10
-	ApiVersion12                                                  = 4202496
-	StructureTypeApplicationInfo                                  = 0
-	StructureTypeInstanceCreateInfo                               = 1
-	StructureTypeDebugUtilsMessengerCreateInfoExt                 = 1000128004
-	StructureTypePhysicalDeviceProperties2                        = 1000059001
-	StructureTypePhysicalDeviceVulkan11Properties                 = 50
-	StructureTypePhysicalDeviceVulkan12Properties                 = 52
-	StructureTypePhysicalDevicePushDescriptorPropertiesKhr        = 1000080000
-	StructureTypePhysicalDeviceFeatures2                          = 1000059000
-	StructureTypePhysicalDeviceVulkan11Features                   = 49
-	StructureTypePhysicalDeviceVulkan12Features                   = 51
-	StructureTypePhysicalDeviceSubgroupSizeControlFeatures        = 1000225002
-	PipelineShaderStageCreateRequireFullSubgroupsBit              = 2
-	StructureTypeDeviceQueueCreateInfo                            = 2
-	StructureTypeDeviceCreateInfo                                 = 3
-	StructureTypeMemoryAllocateInfo                               = 5
-	StructureTypeBufferCreateInfo                                 = 12
-	StructureTypeShaderModuleCreateInfo                           = 16
-	StructureTypePipelineShaderStageCreateInfo                    = 18
-	StructureTypeComputePipelineCreateInfo                        = 29
-	StructureTypePipelineCacheCreateInfo                          = 17
-	StructureTypePipelineLayoutCreateInfo                         = 30
-	StructureTypeDescriptorSetLayoutCreateInfo                    = 32
-	StructureTypeCommandPoolCreateInfo                            = 39
-	StructureTypeCommandBufferAllocateInfo                        = 40
-	StructureTypeCommandBufferBeginInfo                           = 42
-	StructureTypeMemoryBarrier                                    = 46
-	StructureTypeWriteDescriptorSet                               = 35
-	StructureTypeSemaphoreTypeCreateInfo                          = 1000207002
-	StructureTypeSemaphoreCreateInfo                              = 9
-	StructureTypeSemaphoreWaitInfo                                = 1000207004
-	StructureTypeTimelineSemaphoreSubmitInfo                      = 1000207003
-	StructureTypeSubmitInfo                                       = 4
-	StructureTypeFenceCreateInfo                                  = 8
-	DebugUtilsMessageSeverityWarningBitExt                        = 256
-	DebugUtilsMessageSeverityErrorBitExt                          = 4096
-	DebugUtilsMessageTypeValidationBitExt                         = 2
-	DebugUtilsMessageTypePerformanceBitExt                        = 4
-	PhysicalDeviceTypeIntegratedGpu                               = 1
-	PhysicalDeviceTypeDiscreteGpu                                 = 2
-	PhysicalDeviceTypeCpu                                         = 4
-	SubgroupFeatureBasicBit                                       = 1
-	SubgroupFeatureVoteBit                                        = 2
-	SubgroupFeatureArithmeticBit                                  = 4
-	SubgroupFeatureShuffleBit                                     = 16
-	SubgroupFeatureShuffleRelativeBit                             = 32
-	SubgroupFeatureClusteredBit                                   = 64
-	QueueGraphicsBit                                              = 1
-	QueueComputeBit                                               = 2
-	QueueTransferBit                                              = 4
-	SharingModeConcurrent                                         = 1
-	ShaderStageComputeBit                                         = 32
-	PipelineBindPointCompute                                      = 1
-	MemoryPropertyDeviceLocalBit                                  = 1
-	MemoryPropertyHostVisibleBit                                  = 2
-	MemoryPropertyHostCoherentBit                                 = 4
-	MemoryPropertyHostCachedBit                                   = 8
-	BufferUsageTransferSrcBit                                     = 1
-	BufferUsageTransferDstBit                                     = 2
-	BufferUsageStorageBufferBit                                   = 32
-	BufferUsageUniformBufferBit                                   = 16
-	DescriptorTypeUniformBuffer                                   = 6
-	DescriptorTypeStorageBuffer                                   = 7
-	DescriptorSetLayoutCreatePushDescriptorBitKhr                 = 1
-	CommandPoolCreateResetCommandBufferBit                        = 2
-	CommandBufferUsageOneTimeSubmitBit                            = 1
-	CommandBufferUsageSimultaneousUseBit                          = 4
-	SemaphoreTypeTimeline                                         = 1
-	PipelineStageComputeShaderBit                                 = 2048
-	PipelineStageTransferBit                                      = 4096
-	PipelineStageHostBit                                          = 16384
-	PipelineStageAllCommandsBit                                   = 65536
-	AccessShaderReadBit                                           = 32
-	AccessShaderWriteBit                                          = 64
-	AccessUniformReadBit                                          = 8
-	AccessTransferWriteBit                                        = 4096
-	AccessHostReadBit                                             = 8192
-	AccessMemoryReadBit                                           = 32768
-	AccessMemoryWriteBit                                          = 65536
+	Success                                                    Result = 0
+	NotReady                                                   Result = 1
+	Timeout                                                    Result = 2
+	Incomplete                                                 Result = 5
+	ErrorOutOfHostMemory                                       Result = -1
+	ErrorOutOfDeviceMemory                                     Result = -2
+	ErrorInitializationFailed                                  Result = -3
+	ErrorDeviceLost                                            Result = -4
+	ErrorLayerNotPresent                                       Result = -6
+	ErrorExtensionNotPresent                                   Result = -7
+	ErrorFeatureNotPresent                                     Result = -8
+	ErrorIncompatibleDriver                                    Result = -9
+	ErrorTooManyObjects                                        Result = -10
+	ApiVersion12                                                      = 4202496
+	StructureTypeApplicationInfo                                      = 0
+	StructureTypeInstanceCreateInfo                                   = 1
+	StructureTypeDebugUtilsMessengerCreateInfoExt                     = 1000128004
+	StructureTypePhysicalDeviceProperties2                            = 1000059001
+	StructureTypePhysicalDeviceVulkan11Properties                     = 50
+	StructureTypePhysicalDeviceVulkan12Properties                     = 52
+	StructureTypePhysicalDevicePushDescriptorPropertiesKhr            = 1000080000
+	StructureTypePhysicalDeviceFeatures2                              = 1000059000
+	StructureTypePhysicalDeviceVulkan11Features                       = 49
+	StructureTypePhysicalDeviceVulkan12Features                       = 51
+	StructureTypePhysicalDeviceSubgroupSizeControlFeatures            = 1000225002
+	PipelineShaderStageCreateRequireFullSubgroupsBit                  = 2
+	StructureTypeDeviceQueueCreateInfo                                = 2
+	StructureTypeDeviceCreateInfo                                     = 3
+	StructureTypeMemoryAllocateInfo                                   = 5
+	StructureTypeBufferCreateInfo                                     = 12
+	StructureTypeShaderModuleCreateInfo                               = 16
+	StructureTypePipelineShaderStageCreateInfo                        = 18
+	StructureTypeComputePipelineCreateInfo                            = 29
+	StructureTypePipelineCacheCreateInfo                              = 17
+	StructureTypePipelineLayoutCreateInfo                             = 30
+	StructureTypeDescriptorSetLayoutCreateInfo                        = 32
+	StructureTypeCommandPoolCreateInfo                                = 39
+	StructureTypeCommandBufferAllocateInfo                            = 40
+	StructureTypeCommandBufferBeginInfo                               = 42
+	StructureTypeMemoryBarrier                                        = 46
+	StructureTypeWriteDescriptorSet                                   = 35
+	StructureTypeSemaphoreTypeCreateInfo                              = 1000207002
+	StructureTypeSemaphoreCreateInfo                                  = 9
+	StructureTypeSemaphoreWaitInfo                                    = 1000207004
+	StructureTypeTimelineSemaphoreSubmitInfo                          = 1000207003
+	StructureTypeSubmitInfo                                           = 4
+	StructureTypeFenceCreateInfo                                      = 8
+	DebugUtilsMessageSeverityWarningBitExt                            = 256
+	DebugUtilsMessageSeverityErrorBitExt                              = 4096
+	DebugUtilsMessageTypeValidationBitExt                             = 2
+	DebugUtilsMessageTypePerformanceBitExt                            = 4
+	PhysicalDeviceTypeIntegratedGpu                                   = 1
+	PhysicalDeviceTypeDiscreteGpu                                     = 2
+	PhysicalDeviceTypeCpu                                             = 4
+	SubgroupFeatureBasicBit                                           = 1
+	SubgroupFeatureVoteBit                                            = 2
+	SubgroupFeatureArithmeticBit                                      = 4
+	SubgroupFeatureShuffleBit                                         = 16
+	SubgroupFeatureShuffleRelativeBit                                 = 32
+	SubgroupFeatureClusteredBit                                       = 64
+	QueueGraphicsBit                                                  = 1
+	QueueComputeBit                                                   = 2
+	QueueTransferBit                                                  = 4
+	SharingModeConcurrent                                             = 1
+	ShaderStageComputeBit                                             = 32
+	PipelineBindPointCompute                                          = 1
+	MemoryPropertyDeviceLocalBit                                      = 1
+	MemoryPropertyHostVisibleBit                                      = 2
+	MemoryPropertyHostCoherentBit                                     = 4
+	MemoryPropertyHostCachedBit                                       = 8
+	BufferUsageTransferSrcBit                                         = 1
+	BufferUsageTransferDstBit                                         = 2
+	BufferUsageStorageBufferBit                                       = 32
+	BufferUsageUniformBufferBit                                       = 16
+	DescriptorTypeUniformBuffer                                       = 6
+	DescriptorTypeStorageBuffer                                       = 7
+	DescriptorSetLayoutCreatePushDescriptorBitKhr                     = 1
+	CommandPoolCreateResetCommandBufferBit                            = 2
+	CommandBufferUsageOneTimeSubmitBit                                = 1
+	CommandBufferUsageSimultaneousUseBit                              = 4
+	SemaphoreTypeTimeline                                             = 1
+	PipelineStageComputeShaderBit                                     = 2048
+	PipelineStageTransferBit                                          = 4096
+	PipelineStageHostBit                                              = 16384
+	PipelineStageAllCommandsBit                                       = 65536
+	AccessShaderReadBit                                               = 32
+	AccessShaderWriteBit                                              = 64
+	AccessUniformReadBit                                              = 8
+	AccessTransferWriteBit                                            = 4096
+	AccessHostReadBit                                                 = 8192
+	AccessMemoryReadBit                                               = 32768
+	AccessMemoryWriteBit                                              = 65536
+	AccessTransferReadBit                                             = 2048
+	StructureTypePhysicalDeviceConditionalRenderingFeaturesExt        = 1000081001
+	StructureTypeConditionalRenderingBeginInfoExt                     = 1000081002
+	BufferUsageConditionalRenderingBitExt                             = 512
+	ConditionalRenderingInvertedBitExt                                = 1
+	PipelineStageConditionalRenderingBitExt                           = 262144
+	AccessConditionalRenderingReadBitExt                              = 1048576
 )
 
 type Extent3D struct {
@@ -529,6 +536,21 @@ type PhysicalDeviceSubgroupSizeControlFeatures struct {
 	PNext                unsafe.Pointer
 	SubgroupSizeControl  uint32
 	ComputeFullSubgroups uint32
+}
+
+type PhysicalDeviceConditionalRenderingFeaturesEXT struct {
+	SType                         uint32
+	PNext                         unsafe.Pointer
+	ConditionalRendering          uint32
+	InheritedConditionalRendering uint32
+}
+
+type ConditionalRenderingBeginInfoEXT struct {
+	SType  uint32
+	PNext  unsafe.Pointer
+	Buffer uint64
+	Offset uint64
+	Flags  uint32
 }
 
 type MemoryType struct {

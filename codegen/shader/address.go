@@ -116,7 +116,7 @@ func (p *printer) bases() {
 			terms = append(terms, p.along(k, kept, "first")...)
 		}
 		if p.based[k] = p.based[k] && len(terms) > 0; p.based[k] {
-			p.f("let base%d $u32 = %s;", k, strings.Join(append([]string{runWord(p.slots.args[k].offset)}, terms...), " + "))
+			p.f("let %s $u32 = %s;", p.begins(k), strings.Join(append([]string{runWord(p.slots.args[k].offset)}, terms...), " + "))
 		}
 	}
 }
@@ -268,6 +268,8 @@ func (p *printer) store(k int, val string, dt ir.DType) {
 	switch {
 	case lanes == 1:
 		p.f("%s[%s] = m%d;", b, pos, k)
+	case p.masked:
+		p.storeWithin(k, pos, lane)
 	case a.Class == codegen.Splat: // guarded: lane 0 is position 0
 		p.f("%s[%s] = m%d.x;", b, pos, k)
 	case a.Vec && !p.v.Tail:

@@ -62,8 +62,12 @@ func (p *printer) orderKey(op ir.Op, dt ir.DType, x string) string {
 func (p *printer) better(i int, k, at string) {
 	r, n := p.own(fmt.Sprintf("r%d", i)), p.own(fmt.Sprintf("n%d", i))
 	p.f("let y%d $B = $or(($gt(%s, %s)), ($and(($eq(%s, %s)), ($lt(%s, %s)))));", i, k, r, k, r, at, n)
-	p.f("%s = $select(%s, %s, y%d);", r, r, k, i)
-	p.f("%s = $select(%s, %s, y%d);", n, n, at, i)
+	y := fmt.Sprintf("y%d", i)
+	if p.masked {
+		y = p.call("and", p.lanes, y, "within")
+	}
+	p.f("%s = $select(%s, %s, %s);", r, r, k, y)
+	p.f("%s = $select(%s, %s, %s);", n, n, at, y)
 }
 
 // accType is the type of the accumulators of reduction i over lanes.
@@ -101,13 +105,15 @@ func (p *printer) stepFold(i int) {
 	x := p.value(in.Args[0])
 	if !in.Op.Info().Position {
 		r := p.own(fmt.Sprintf("r%d", i))
-		p.f("%s = %s;", r, p.combine(in, r, x))
+		p.f("%s = %s;", r, p.only(r, p.combine(in, r, x)))
 		return
 	}
 	p.f("let k%d $U = %s;", i, p.orderKey(in.Op, p.code[in.Args[0]].DT, x))
 	at := p.point
 	if p.v.Across {
 		at = p.splat(at, "u32", p.lanes)
+	} else if p.v.raggedRows() {
+		at = "inside"
 	} else if p.lanes > 1 {
 		at = fmt.Sprintf("%s(%s * %du) + %s(0u, 1u, 2u, 3u)", p.vec("u32", p.lanes), p.point, p.lanes, p.vec("u32", p.lanes))
 	}

@@ -116,6 +116,9 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 	for i, d := range l.Dims[:v.Rank] {
 		if i == v.laneDim() {
 			d = (d + lanes - 1) / lanes
+			if v.raggedRows() {
+				d = rowSteps(l.Dims[i], lanes)
+			}
 		}
 		if i >= l.Kept {
 			steps *= d
@@ -162,7 +165,7 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 func (v *Variant) packArg(w []uint32, k *codegen.Kernel, l *runtime.Launch, i int, s argSlots) error {
 	a := &l.Args[i]
 	unit := int64(1)
-	if v.Args[i].Vec {
+	if v.Args[i].Vec && !v.raggedRows() {
 		unit = int64(v.Lanes)
 	}
 	lo, hi := Span(a, l.Dims[:v.Rank])

@@ -45,19 +45,20 @@ func printUpTo(d *Dialect, k *codegen.Kernel, v *Variant, most int) (string, err
 // printer writes one body: a kernel's, or that of a function it calls.
 type printer struct {
 	*Dialect
-	k     *codegen.Kernel
-	v     *Variant
-	slots slots
-	code  []ir.Instr
-	lanes int
-	dims  int      // number of outer dims whose coordinates determine positions
-	rows  *rowPlan // of the kernel's body, if it has row ops
-	still []bool   // of the kernel's body: see the function still
-	based []bool   // operands that have a base: see bases
-	words []string // statements that set variables of run-time words: see private
-	point string   // the number of the present point of the row
-	apart string   // the same as a sum that ends with a constant; else ""
-	form  form
+	k      *codegen.Kernel
+	v      *Variant
+	slots  slots
+	code   []ir.Instr
+	lanes  int
+	dims   int      // number of outer dims whose coordinates determine positions
+	rows   *rowPlan // of the kernel's body, if it has row ops
+	still  []bool   // of the kernel's body: see the function still
+	based  []bool   // operands that have a base: see bases
+	words  []string // statements that set variables of run-time words: see private
+	point  string   // the number of the present point of the row
+	apart  string   // the same as a sum that ends with a constant; else ""
+	masked bool     // lanes of the present step may be outside of the row: see ragged.go
+	form   form
 
 	out     *strings.Builder
 	global  *strings.Builder // tables, workgroup memory, functions

@@ -192,6 +192,10 @@ func (p *printer) rowMain() {
 			p.fail("rows beside each other in another way: %w", ir.ErrUnsupported)
 			return
 		}
+		if v.Ragged && (v.Mode != Rows || v.Rank-v.Kept != 1 || v.Lanes < 2 || v.Each > 0 || v.Beside > 0 || v.Online > 0 || v.Tail) {
+			p.fail("ragged rows in another way: %w", ir.ErrUnsupported)
+			return
+		}
 		if v.Abreast > 0 && (v.Mode != Rows || v.Each > 0 || v.Beside > 0 || v.Online > 0 || v.Subgroups) {
 			p.fail("rows abreast in another way: %w", ir.ErrUnsupported)
 			return
@@ -219,6 +223,9 @@ func (p *printer) rowMain() {
 	passes := func() {
 		p.coords(row, 0, v.Kept)
 		p.bases()
+		if v.raggedRows() {
+			p.heads()
+		}
 		for pass := range p.rows.last + 1 {
 			p.rowValues(pass)
 			if pass == 0 && v.Unroll > 0 {
@@ -266,7 +273,7 @@ func (p *printer) rowValues(pass int) {
 func (p *printer) once(body func(q *printer)) {
 	q := *p
 	q.out = new(strings.Builder)
-	q.lanes, q.dims, q.indexed = p.rowLanes(), p.v.Kept, nil
+	q.lanes, q.dims, q.indexed, q.masked = p.rowLanes(), p.v.Kept, nil, false
 	one := p.v.Lanes > q.lanes
 	if one {
 		q.uses, q.wide = p.single, new(bool)
@@ -306,7 +313,7 @@ func (p *printer) pass(pass int) {
 		for u := range v.Unroll {
 			p.open("{")
 			p.f("let at $u32 = %s + %du;", p.slice(), u*v.sharing())
-			if !p.guarded() && v.Rank-v.Kept == 1 {
+			if (!p.guarded() || v.raggedRows() && !p.maskedStep(u)) && v.Rank-v.Kept == 1 {
 				p.apart = fmt.Sprintf("%s + %du", p.slice(), u*v.sharing())
 			}
 			p.step(pass, u, need, p.guarded())
@@ -327,7 +334,11 @@ func (p *printer) pass(pass int) {
 		if v.Mode == Rows {
 			first, stride = p.slice(), v.sharing()
 		}
-		p.loop("at", first, runWord(wordSteps), fmt.Sprintf("%du", stride))
+		steps := runWord(wordSteps)
+		if v.raggedRows() {
+			steps = "count"
+		}
+		p.loop("at", first, steps, fmt.Sprintf("%du", stride))
 		p.step(pass, 0, need, false)
 		p.end()
 	}
@@ -357,6 +368,15 @@ func (p *printer) guarded() bool { return !p.v.Exact }
 func (p *printer) step(pass, u int, need []bool, guarded bool) {
 	k := p.k
 	r := "at"
+	if p.v.raggedRows() {
+		p.masked = p.maskedStep(u)
+		if guarded && p.masked {
+			p.f("let r $u32 = min(at, count - 1u);")
+			r = "r"
+		}
+		p.lanesWithin(p.masked)
+		guarded = false
+	}
 	if guarded {
 		p.f("let on $bool = at < %s;", runWord(wordSteps))
 		p.f("let r $u32 = min(at, %s - 1u);", runWord(wordSteps))
@@ -371,6 +391,7 @@ func (p *printer) step(pass, u int, need []bool, guarded bool) {
 		}
 	}
 	p.each(func() { p.stepOwn(pass, u, need, guarded) })
+	p.masked = false
 }
 
 // stepOwn prints the part of a step that neighbours do not share.

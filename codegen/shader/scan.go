@@ -26,7 +26,11 @@ func (p *printer) scan(pass, i int) {
 		p.fail("a scan of several rows by a workgroup: %w", ir.ErrUnsupported)
 	}
 	dt, lanes := in.DT, p.lanes
-	p.f("var y%d %s = $select(%s, %s, %s);", i, p.vec(scalarTypes[dt], lanes), p.literal(dt, scanStart(in), lanes), x, p.splat("on", "bool", lanes))
+	on := p.splat("on", "bool", lanes)
+	if p.masked {
+		on = "within"
+	}
+	p.f("var y%d %s = $select(%s, %s, %s);", i, p.vec(scalarTypes[dt], lanes), p.literal(dt, scanStart(in), lanes), x, on)
 	sum := fmt.Sprintf("y%d", i)
 	p.once(func(q *printer) {
 		for l := 1; l < lanes; l++ {

@@ -33,7 +33,7 @@ type Variant struct {
 	Clustered bool // with Cluster and Abreast: by clustered operations where there are some
 	Online    int  // Cols: a maximum and the sum of exponentials below it share a pass, by so many points at a time; divides the row
 	Tail      bool // the last vector of a Map may end outside: its stores are guarded
-	Ragged    bool // with Tail: each row along the innermost dim may end so; its last point replaces those outside
+	Ragged    bool // with Tail: each row along the innermost dim may end so; its last point replaces those outside. Rows: see ragged.go
 	Subgroups bool // Rows: reductions and scans go over subgroups first
 	Group     int  // invocations per workgroup
 	Tile      Tile // of Tiles

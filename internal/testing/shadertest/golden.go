@@ -116,7 +116,7 @@ func parseVariant(k *codegen.Kernel, words []string) (*shader.Variant, error) {
 		v.Tail, words = true, words[1:]
 	}
 	if len(words) > 0 && words[0] == "ragged" {
-		v.Tail, v.Ragged, words = true, true, words[1:]
+		v.Tail, v.Ragged, words = v.Mode == shader.Map, true, words[1:]
 	}
 	narrow := false // elements of 8 and 16 bits are stored in their own size
 	for _, f := range []struct {

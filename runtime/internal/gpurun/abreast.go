@@ -52,7 +52,7 @@ func (p *piece) mostShare() int { return max(p.size, abreastShare) }
 
 // takeAbreast makes workgroups of v take several rows.
 func takeAbreast(v *shader.Variant, k *codegen.Kernel, p *piece) {
-	steps := int((reducedSize(&p.launch) + int64(v.Lanes) - 1) / int64(v.Lanes))
+	steps := v.RowSteps(&p.launch)
 	share := 1
 	if p.software {
 		v.Group = group
@@ -71,7 +71,7 @@ func takeAbreast(v *shader.Variant, k *codegen.Kernel, p *piece) {
 	}
 	un, n := unrollings[p.software], (steps+share-1)/share
 	if n <= un.steps && n*shader.CountRowWork(k, v, true).Instrs <= un.work {
-		v.Unroll, v.Exact = n, n*share == steps
+		v.Unroll, v.Exact = n, n*share == steps && !v.Ragged
 	}
 }
 

@@ -23,7 +23,7 @@ func TestAbreastChosen(t *testing.T) {
 	}{
 		{sum, []int64{1 << 20, 8}, 32, false, "64 by 2, 2"},
 		{sum, []int64{1 << 20, 4}, 32, false, "128 by 1, 1"},
-		{sum, []int64{100000, 33}, 32, false, "16 by 8, 8"},
+		{sum, []int64{100000, 33}, 32, false, "32 by 4, 4"},
 		{rowtext.Softmax, []int64{4096, 1000}, 32, false, "4 by 32, 32"},
 		{rowtext.Softmax, []int64{4096, 1000}, 64, false, "2 by 64, 64"},
 		{rowtext.Softmax, []int64{4096, 1000}, 128, false, "1 by 128, 128"},

@@ -210,6 +210,9 @@ func (c *chooser) vectors() {
 	if lanes > 1 && c.v.Mode != shader.Cols && (inner%lanes == 0 || l.Rank == 1 && c.v.Mode == shader.Map && inner > lanes) {
 		vectorise(&c.v, c.k, c.p, c.lanes, l.Rank-1)
 	}
+	if c.v.Mode == shader.Rows {
+		takeRagged(&c.v, c.k, c.p, c.lanes)
+	}
 }
 
 func (c *chooser) steps() {
@@ -401,12 +404,12 @@ var unrollings = map[bool]unrolling{
 func chooseGroup(v *shader.Variant, k *codegen.Kernel, p *piece) {
 	un := unrollings[p.software]
 	v.Group = un.groups[0]
-	steps := int((reducedSize(&p.launch) + int64(v.Lanes) - 1) / int64(v.Lanes))
+	steps := v.RowSteps(&p.launch)
 	if steps == 0 || scans(k) {
 		return
 	}
 	unrolled := shader.CountRowWork(k, v, true)
-	if p.software && takesEach(v, k, p) {
+	if p.software && !v.Ragged && takesEach(v, k, p) {
 		each := *v
 		takeEach(&each, k, p)
 		if work := shader.CountRowWork(k, &each, false); work.Accesses < unrolledCost*unrolled.Accesses {
@@ -420,7 +423,7 @@ func chooseGroup(v *shader.Variant, k *codegen.Kernel, p *piece) {
 	for _, g := range un.groups {
 		n := (steps + g - 1) / g
 		if n <= un.steps && n*unrolled.Instrs <= un.work {
-			v.Group, v.Unroll, v.Exact = g, n, n*g == steps
+			v.Group, v.Unroll, v.Exact = g, n, n*g == steps && !v.Ragged
 			return
 		}
 	}

@@ -72,7 +72,7 @@ func testRowsTakenTogether(t *testing.T) {
 			across bool
 		}{{1, []int64{manyVectors * 4, 33}, true}, {2, []int64{3, manyVectors * 4 / 2, 40}, true},
 			{1, []int64{wideVectors * 4, wideLong + 3}, true}, {2, []int64{3, wideVectors * 2, wideLong}, true},
-			{1, []int64{manyGroups, 68}, false}, {2, []int64{2, manyGroups, 69}, false}} {
+			{1, []int64{manyGroups, 68}, false}, {2, []int64{2, manyGroups, 76}, false}} {
 			if name == "mix" && !c.across {
 				continue // workgroups that scan take one row
 			}

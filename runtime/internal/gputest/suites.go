@@ -86,6 +86,7 @@ var suites = []suite{
 	{"RowsBeside", testRowsBeside},
 	{"RowsAbreast", testRowsAbreast},
 	{"RowsAbreastLayouts", testRowsAbreastLayouts},
+	{"RowsRagged", testRowsRagged},
 	{"RowWork", testRowWork},
 	{"Subgroups", testSubgroups},
 	{"SoftmaxOnline", testSoftmaxOnline},

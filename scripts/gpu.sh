@@ -212,6 +212,11 @@ run() {
 		part "launches ${set:-as they are}" 25 "launches${set:+-$set}.txt" env -C runtime/vulkan MILLRACE_VULKAN=$set \
 			"$bin/vulkan.test" -test.run '^$' -test.bench Suites/Run $runs
 	done
+	for set in '' onequeue; do
+		# shellcheck disable=SC2086 # flags
+		part "uploads ${set:-as they are}" 20 "uploads${set:+-$set}.txt" env -C runtime/vulkan/internal/gpu MILLRACE_VULKAN=$set \
+			"$bin/gpu.test" -test.run '^$' -test.bench Uploads ${runs/300x/30x}
+	done
 	large fusebench vulkan
 	table fusebench-webgpu webgpu
 	table fusebench-opengl opengl

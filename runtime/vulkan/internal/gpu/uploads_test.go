@@ -355,3 +355,63 @@ func TestSecondQueue(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkUploads: an upload of 32 MB, a dispatch that takes about as long, and both, of which the
+// dispatch uses other memory. It prints the part of the shorter one that the other hides. The
+// environment has the device's settings, such as onequeue.
+func BenchmarkUploads(b *testing.B) {
+	d := open(b)
+	const n, invocations = 8 << 20, 1 << 16
+	pipe, err := d.NewPipeline(slow, doubleBindings)
+	if err != nil {
+		b.Fatal(err)
+	}
+	words, err := d.NewBuffer(16, gpurun.Uniform)
+	if err != nil {
+		b.Fatal(err)
+	}
+	in, state := buffer(b, d, 4*n), buffer(b, d, 4*invocations)
+	x := []gpurun.Dispatch{{Pipe: pipe, Bind: []gpurun.Range{{Buf: state, Size: 4 * invocations}, {Buf: words, Size: 16}}, Groups: [3]uint32{invocations / 64, 1, 1}}}
+	from := bytes.Repeat([]byte{1}, 4*n)
+	upload := func() {
+		if err := d.Write(in, 0, 4*n, func(dst []byte, at int64) { copy(dst, from[at:]) }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	turns := uint32(1)
+	dispatch := func() {
+		if err := d.Submit(x, words, binary.LittleEndian.AppendUint32(make([]byte, 0, 16), turns)[:16]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	wait := func() { // for the dispatch, and for the last bytes of the upload
+		for _, r := range []gpurun.Range{{Buf: state}, {Buf: in, Off: 4*n - 4}} {
+			if err := d.Read(r.Buf, r.Off, 4, func([]byte, int64) {}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	timed := func(calls ...func()) float64 {
+		start := time.Now()
+		for _, call := range append(calls, wait) {
+			call()
+		}
+		return time.Since(start).Seconds() * 1e3
+	}
+	least := func(f func()) float64 { return min(timed(f), timed(f), timed(f)) }
+	for one := least(upload); turns < 1<<24 && least(dispatch) < one; {
+		turns *= 2
+	}
+	var apart [2]float64
+	both := 0.0
+	for b.Loop() {
+		apart[0] += timed(upload)
+		apart[1] += timed(dispatch)
+		both += timed(dispatch, upload)
+	}
+	rounds := float64(b.N)
+	b.ReportMetric(apart[0]/rounds, "upload-ms")
+	b.ReportMetric(apart[1]/rounds, "dispatch-ms")
+	b.ReportMetric(both/rounds, "both-ms")
+	b.ReportMetric(100*(apart[0]+apart[1]-both)/min(apart[0], apart[1]), "%-hidden")
+}

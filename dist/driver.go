@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/millrace-go/millrace/dist/internal/launcher"
 )
 
 // Driver moves bytes between the ranks of a job. It adds nothing and checks nothing that the World
@@ -95,7 +97,8 @@ func Drivers() []string {
 }
 
 // opener returns the driver of a name. For the name "" it is the first driver, in the order of
-// names, that a launcher started this process for, or else one that makes a job of one rank.
+// names, that a launcher started this process for, or else one that makes a job of one rank. That is
+// refused if a launcher started several.
 func opener(name string) (Opener, error) {
 	names := Drivers()
 	registry.Lock()
@@ -111,6 +114,9 @@ func opener(name string) (Opener, error) {
 		if by, _ := registry.openers[n].Launched(); by != "" {
 			return registry.openers[n], nil
 		}
+	}
+	if l := launcher.Find(); l.Ranks > 1 {
+		return Opener{}, fmt.Errorf("%s started %d ranks, but no driver for it is registered; import dist/mpi", l.By, l.Ranks)
 	}
 	return Opener{Open: openSingle}, nil
 }

@@ -129,7 +129,8 @@ func release(parts []any) {
 // nn.Save does. All ranks wait for the result. Parts are those of nn.Save, and [JSON].
 //
 // An error of the file is an error of all ranks; an old file is then unchanged, and the World goes
-// on.
+// on. Parts that cannot be compared, such as two of one name, end the World. No step of an optimiser
+// may run meanwhile.
 func (w *World) Save(ctx context.Context, path string, parts ...any) error {
 	defer release(parts)
 	fault := jsonParts(parts, (*jsonPart).write)

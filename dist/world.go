@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/dist/internal/launcher"
 )
 
 // Options say how a World is opened. The zero value suits most programs.
@@ -115,9 +114,6 @@ func (w *World) opener() (func(context.Context) (Driver, error), error) {
 			return nil, err
 		}
 		o = &found
-	}
-	if l := launcher.Find(); w.o.Opener == nil && l.Ranks > 1 && len(Drivers()) == 0 {
-		return nil, fmt.Errorf("%s started %d ranks, but no driver is registered; import dist/mpi", l.By, l.Ranks)
 	}
 	return o.Open, nil
 }

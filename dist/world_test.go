@@ -50,8 +50,14 @@ func TestLaunched(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	t.Setenv("OMPI_COMM_WORLD_SIZE", "4")
-	if _, err := dist.Open(context.Background(), dist.Options{}); err == nil || !strings.Contains(err.Error(), "4 ranks") {
-		t.Errorf("the error is %v", err)
+	never := func(context.Context) (dist.Driver, error) { return nil, errors.New("not this one") }
+	for range 2 { // without any driver, and with one that the launcher is not for
+		if _, err := dist.Open(context.Background(), dist.Options{}); err == nil || !strings.Contains(err.Error(), "4 ranks") {
+			t.Errorf("the error is %v", err)
+		}
+		if len(dist.Drivers()) == 0 {
+			dist.Register("other", dist.Opener{Open: never, Launched: func() (string, int) { return "", 0 }})
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ func rankError(err error, rank int, state dist.State) error {
 // fault gives rank 0 a fault after a barrier. Ranks 1 and 2 wait for it in vain, and must find that
 // out.
 func fault(t *testing.T, state dist.State, begin func(n *Net), end func(n *Net)) {
-	const deadline = 3 * time.Second
+	const deadline = 4 * time.Second // of which ranks have the last one to answer
 	n := New(3)
 	begun, passed, found := make(chan struct{}), new(sync.WaitGroup), new(sync.WaitGroup)
 	passed.Add(3)
@@ -115,7 +115,7 @@ func TestBehind(t *testing.T) {
 // TestBytesLost: all ranks call the same, but one link loses bytes of collectives only. All fail.
 func TestBytesLost(t *testing.T) {
 	n := New(2)
-	for r, err := range ranks(t, n, dist.Options{Deadline: 2 * time.Second}, func(w *dist.World) error {
+	for r, err := range ranks(t, n, dist.Options{Deadline: 4 * time.Second}, func(w *dist.World) error {
 		x := millrace.OnesOn(stream(t), millrace.Float32, 1<<20)
 		defer x.Release()
 		if w.Rank() == 0 {

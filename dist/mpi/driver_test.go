@@ -173,7 +173,7 @@ func collectives() error {
 		return fmt.Errorf("%d operations are left", len(d.active))
 	}
 	in := d.Info()
-	if in.LocalSize != in.Size || in.LocalRank != in.Rank || in.Host == "" || in.Library == "" {
+	if in.LocalSize != in.Size || in.LocalRank != in.Rank || in.Host == "" || len(strings.Fields(in.Library)) < 3 || strings.ContainsAny(in.Library, ",\n") {
 		return fmt.Errorf("info %+v", in)
 	}
 	finish(d, "collectives")

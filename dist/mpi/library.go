@@ -149,8 +149,8 @@ func familyOf(so uintptr) (*abi, string, error) {
 	purego.SyscallN(f, uintptr(unsafe.Pointer(&text[0])), uintptr(unsafe.Pointer(&n)))
 	text, _, _ = bytes.Cut(text, []byte{0})
 	line, _, _ := strings.Cut(string(text), "\n")
+	line, _, _ = strings.Cut(line, ",") // Open MPI goes on with who built it
 	version := strings.Join(strings.Fields(line), " ")
-	version = strings.TrimSuffix(version, ",")
 	if _, err := purego.Dlsym(so, openMPI.world.symbol); err == nil {
 		return &openMPI, version, nil
 	}

@@ -12,12 +12,15 @@ import (
 
 // A wait looks at the semaphore for spin before it lets the driver wait, which costs more than a
 // small dispatch takes: to sleep and to be woken takes 40 µs, even by an adapter that computes on the
-// processor. Such an adapter gets the processor sooner, spinSoftware later. The driver waits for
-// stretch at a time, to notice a lost device.
+// processor. Such an adapter gets the processor sooner, spinSoftware later. Other
+// goroutines may run every yield, and not after each look: that wakes another thread of Go each time,
+// which takes the processor from the threads of such an adapter. The driver waits for stretch at a
+// time, to notice a lost device.
 const (
 	spin         = 200 * time.Microsecond
 	spinSoftware = 100 * time.Microsecond
 	stretch      = 100 * time.Millisecond
+	yield        = 25 * time.Microsecond
 )
 
 // look reports whether a submission is done, or the device is lost.
@@ -38,12 +41,17 @@ func (q *queue) waitFor(value uint64) error {
 	if d.adapter.info.Kind == "CPU" {
 		most = spinSoftware
 	}
-	for start := time.Now(); ; goruntime.Gosched() {
+	for start, yielded := time.Now(), time.Duration(0); ; {
 		if done, err := q.look(value); done || err != nil {
 			return err
 		}
-		if time.Since(start) > most {
+		passed := time.Since(start)
+		if passed > most {
 			break
+		}
+		if passed-yielded > yield {
+			goruntime.Gosched()
+			yielded = passed
 		}
 	}
 	if d.fenced {

@@ -80,7 +80,7 @@ type Dialect struct {
 }
 
 // version changes whenever printed text may change.
-const version = 12
+const version = 13
 
 // head begins every shader.
 func (d *Dialect) head(v *Variant) string {

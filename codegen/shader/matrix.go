@@ -155,7 +155,7 @@ func (t *Tile) Fits() bool {
 		}
 	}
 	return x.Lanes > 0 && halfTypes[x.Of] != "" && (x.Parts == 0 || x.Parts == 2 || x.Parts == 3) && t.RowsPer > 0 && t.ColsPer > 0 &&
-		t.M%t.RowsPer+t.N%t.ColsPer+t.RowsPer%x.M+t.ColsPer%x.N+t.K%x.K == 0
+		t.M%t.RowsPer+t.N%t.ColsPer+t.RowsPer%x.M+t.ColsPer%x.N+t.K%x.K == 0 && (!t.Ahead || t.writesOut(t.Group()))
 }
 
 // line is the number of vectors between lines of a side in workgroup memory.
@@ -170,11 +170,49 @@ func (t *Tile) line(s tileSide) int {
 func (t *Tile) Memory() int {
 	a, b := t.sides()
 	sums := t.M / t.RowsPer * (t.N / t.ColsPer) * t.Matrix.M * (t.ColsPer + matrixSumPad)
-	return 8*t.planes()*(t.vectors(a)+t.vectors(b)) + 4*sums
+	return 8*t.stretches()*t.planes()*(t.vectors(a)+t.vectors(b)) + 4*sums
 }
 
 // planes is the number of parts of each element in workgroup memory.
 func (t *Tile) planes() int { return max(t.Matrix.Parts, 1) }
+
+// stretches is the number of stretches of k that workgroup memory has at a time.
+func (t *Tile) stretches() int {
+	if t.Ahead {
+		return 2
+	}
+	return 1
+}
+
+// inHalf is the text that moves a place in a side's memory to the side's half.
+func (t *Tile) inHalf(s tileSide) string {
+	if s.half == "" {
+		return ""
+	}
+	return fmt.Sprintf(" + %s * %du", s.half, t.planes()*t.vectors(s))
+}
+
+// matrixAhead prints the loop over k with loads of the next stretch, which go to the half of memory
+// that the present one does not have. They are issued before the products, and stored behind them.
+func (p *printer) matrixAhead(batch int) {
+	k := p.v.Tile.K
+	p.open("{")
+	p.f("let k0 $u32 = 0u;")
+	p.tileLoad(batch)
+	p.end()
+	p.f("barrier;")
+	p.loop("now", "0u", runWord(wordSteps), fmt.Sprintf("%du", k))
+	p.f("let k0 $u32 = now + %du;", k)
+	p.f("let half $u32 = now / %du %% 2u;", k)
+	p.f("let other $u32 = 1u - half;")
+	stores := p.tileLoads(batch, "other")
+	p.matrixMultiply()
+	for _, text := range stores {
+		p.f("%s", text)
+	}
+	p.f("barrier;")
+	p.end()
+}
 
 // vectors is the length of a side's workgroup memory, or of a plane of it.
 func (t *Tile) vectors(s tileSide) int {
@@ -238,6 +276,9 @@ func (p *printer) matrixStart() {
 func (p *printer) matrixMultiply() {
 	t, x := p.v.Tile, p.v.Tile.Matrix
 	a, b := t.sides()
+	if t.Ahead {
+		a.half, b.half = "half", "half"
+	}
 	rows, cols := t.RowsPer/x.M, t.ColsPer/x.N
 	// matload expects lines of A along k, and lines of B along n.
 	load := func(name, typ string, s tileSide, from string, i, k int, across bool) {
@@ -250,7 +291,7 @@ func (p *printer) matrixMultiply() {
 			if across {
 				how = "matloadt"
 			}
-			p.f("let %s $%s = %s($%s, t%s[%s], %du);", t.part(name, part), typ, how, typ, s.name, at, t.line(s))
+			p.f("let %s $%s = %s($%s, t%s[%s], %du);", t.part(name, part), typ, how, typ, s.name, at+t.inHalf(s), t.line(s))
 		}
 	}
 	for k := 0; k < t.K; k += x.K {

@@ -70,19 +70,25 @@ func TestMatrixTiles(t *testing.T) {
 	if got, want := base.Memory(), 3*8*(32*(64/4+2)+32*(32/4+2))+4*4*16*(16+4); got != want || !base.Fits() {
 		t.Errorf("%d bytes of workgroup memory in parts, want %d", got, want)
 	}
-	base.Matrix.Parts = 0
+	base.Ahead = true
+	if got, want := base.Memory(), 2*3*8*(32*(64/4+2)+32*(32/4+2))+4*4*16*(16+4); got != want || !base.Fits() {
+		t.Errorf("%d bytes of workgroup memory of two stretches, want %d", got, want)
+	}
+	base.Matrix.Parts, base.Ahead = 0, false
 	for name, change := range map[string]func(*Tile){
-		"none":            func(t *Tile) { t.Matrix = Matrix{} },
-		"no lanes":        func(t *Tile) { t.Matrix.Lanes = 0 },
-		"float32":         func(t *Tile) { t.Matrix.Of = ir.Float32 },
-		"one part":        func(t *Tile) { t.Matrix.Parts = 1 },
-		"rows":            func(t *Tile) { t.RowsPer = 8 },
-		"columns":         func(t *Tile) { t.ColsPer = 4 },
-		"no rows":         func(t *Tile) { t.RowsPer = 0 },
-		"subgroups":       func(t *Tile) { t.M = 80 },
-		"stretch":         func(t *Tile) { t.K = 24 },
-		"uneven":          func(t *Tile) { t.Matrix.K = 2 },
-		"uneven, along m": func(t *Tile) { t.Matrix.M = 2 },
+		"none":             func(t *Tile) { t.Matrix = Matrix{} },
+		"no lanes":         func(t *Tile) { t.Matrix.Lanes = 0 },
+		"float32":          func(t *Tile) { t.Matrix.Of = ir.Float32 },
+		"ahead, in a loop": func(t *Tile) { t.Ahead, t.Looped = true, true },
+		"ahead, uneven":    func(t *Tile) { t.Ahead, t.Matrix.Lanes = true, 24 },
+		"one part":         func(t *Tile) { t.Matrix.Parts = 1 },
+		"rows":             func(t *Tile) { t.RowsPer = 8 },
+		"columns":          func(t *Tile) { t.ColsPer = 4 },
+		"no rows":          func(t *Tile) { t.RowsPer = 0 },
+		"subgroups":        func(t *Tile) { t.M = 80 },
+		"stretch":          func(t *Tile) { t.K = 24 },
+		"uneven":           func(t *Tile) { t.Matrix.K = 2 },
+		"uneven, along m":  func(t *Tile) { t.Matrix.M = 2 },
 	} {
 		x := base
 		if change(&x); x.Fits() {

@@ -140,6 +140,8 @@ func (v *Variant) check(k *codegen.Kernel) error {
 		if t.Matrix != (Matrix{}) {
 			per = noteTile
 			ok = ok && in(t.Matrix.Lanes, 1, noteLanes) && t.Fits()
+		} else {
+			ok = ok && !t.Ahead && !t.WideA && !t.WideB
 		}
 		ok = ok && in(t.M, 1, noteTile) && in(t.N, 1, noteTile) && in(t.K, 1, noteTile) &&
 			in(t.RowsPer, 1, per) && in(t.ColsPer, 1, per) && t.Group() == v.Group &&

@@ -75,7 +75,7 @@ func (p *printer) partStores(s tileSide, at, value string) (list []string) {
 		if part > 0 {
 			to += fmt.Sprintf(" + %du", part*t.vectors(s))
 		}
-		list = append(list, fmt.Sprintf("t%s[%s] = $halves(part%d(%s));", s.name, to, part, value))
+		list = append(list, fmt.Sprintf("t%s[%s%s] = $halves(part%d(%s));", s.name, to, t.inHalf(s), part, value))
 	}
 	return list
 }

@@ -22,6 +22,8 @@ type Tile struct {
 
 	WideA, WideB bool // with Matrix: loaded by vectors of a dense operand, see WideOperand
 
+	Ahead bool // with Matrix: a stretch is loaded while the one before it is multiplied
+
 	// Matrix, if set, is the shape of the matrices by which a subgroup computes RowsPer by ColsPer
 	// results, which are then multiples of its M and N.
 	Matrix Matrix
@@ -137,7 +139,7 @@ func (p *printer) tileMain() {
 		from, to int // dims
 	}{{a, batch, batch + t.MDims}, {b, batch + t.MDims, v.Kept}} {
 		p.tileElement(side.tileSide, sides[i], dot, batch, side.from, side.to)
-		p.workgroup("t"+side.name, p.tileVector(), t.planes()*t.vectors(side.tileSide))
+		p.workgroup("t"+side.name, p.tileVector(), t.stretches()*t.planes()*t.vectors(side.tileSide))
 	}
 	if t.Matrix.Parts > 0 {
 		p.global.WriteString(p.block(partsText+laterParts[t.Matrix.Parts], 4))
@@ -157,16 +159,21 @@ func (p *printer) tileMain() {
 	} else {
 		p.tileStart(four, in.DT)
 	}
-	p.loop("k0", "0u", runWord(wordSteps), fmt.Sprintf("%du", t.K))
-	p.tileLoad(batch)
-	p.f("barrier;")
-	if matrix {
-		p.matrixMultiply()
-	} else {
-		p.tileMultiply(four, in.DT == ir.Float32)
+	switch {
+	case t.Ahead:
+		p.matrixAhead(batch)
+	default:
+		p.loop("k0", "0u", runWord(wordSteps), fmt.Sprintf("%du", t.K))
+		p.tileLoad(batch)
+		p.f("barrier;")
+		if matrix {
+			p.matrixMultiply()
+		} else {
+			p.tileMultiply(four, in.DT == ir.Float32)
+		}
+		p.f("barrier;")
+		p.end()
 	}
-	p.f("barrier;")
-	p.end()
 	if matrix {
 		p.matrixStore(dot, batch)
 	} else {
@@ -272,10 +279,24 @@ func (p *printer) inside() *printer {
 // tileLoad fills both sides' workgroup memory, four neighbours along m or n at a time. If the loads
 // are written out, they wait for memory together.
 func (p *printer) tileLoad(batch int) {
+	for _, text := range p.tileLoads(batch, "") {
+		p.f("%s", text)
+	}
+}
+
+// writesOut reports whether the loads of a stretch are written out.
+func (t *Tile) writesOut(group int) bool {
+	return !t.Looped && group > 0 && t.M/4*t.K%group+t.N/4*t.K%group == 0
+}
+
+// tileLoads prints the loads, and returns what stores their results if they are written out. With
+// Ahead, half is the half of both sides' memory to which they go.
+func (p *printer) tileLoads(batch int, half string) (stores []string) {
 	t := p.v.Tile
 	a, b := t.sides()
+	a.half, b.half = half, half
 	sides := []tileSide{a, b}
-	if t.Looped || t.M/4*t.K%p.v.Group+t.N/4*t.K%p.v.Group != 0 {
+	if !t.writesOut(p.v.Group) {
 		for _, s := range sides {
 			p.loop("e", "lane", fmt.Sprintf("%du", s.size/4*t.K), fmt.Sprintf("%du", p.v.Group))
 			at, value := p.tileFetch(s, batch)
@@ -288,9 +309,8 @@ func (p *printer) tileLoad(batch int) {
 			}
 			p.end()
 		}
-		return
+		return nil
 	}
-	var stores []string
 	for _, s := range sides {
 		for i := range s.size / 4 * t.K / p.v.Group {
 			s.turn = fmt.Sprint(i)
@@ -300,9 +320,7 @@ func (p *printer) tileLoad(batch int) {
 			stores = append(stores, p.tileStores(s, at, fmt.Sprintf("l%s%d", s.name, i))...)
 		}
 	}
-	for _, text := range stores {
-		p.f("%s", text)
-	}
+	return stores
 }
 
 // fetched is the type of what tileFetch returns.
@@ -318,13 +336,14 @@ func (p *printer) fetched(s tileSide) string {
 
 // tileStores are the statements that store what tileFetch returned.
 func (p *printer) tileStores(s tileSide, at, value string) []string {
+	t := p.v.Tile
 	switch {
 	case p.v.Tile.Matrix.Parts > 0:
 		return p.partStores(s, at, value)
 	case s.wide:
 		value = fmt.Sprintf("$halves(%[1]s.x | %[1]s.y << 16u, %[1]s.z | %[1]s.w << 16u)", value)
 	}
-	return []string{fmt.Sprintf("t%s[%s] = %s;", s.name, at, value)}
+	return []string{fmt.Sprintf("t%s[%s%s] = %s;", s.name, at, t.inHalf(s), value)}
 }
 
 // tileSide is one side of a tile.
@@ -333,10 +352,11 @@ type tileSide struct {
 	size         int
 	along, wide  bool
 	turn         string // number of the load if loads are written out; else ""
+	half         string // of the side's memory, with Ahead: a number; "" is the first
 }
 
 func (t *Tile) sides() (a, b tileSide) {
-	return tileSide{"a", "m0", t.M, t.AlongA, t.WideA, ""}, tileSide{"b", "n0", t.N, t.AlongB, t.WideB, ""}
+	return tileSide{"a", "m0", t.M, t.AlongA, t.WideA, "", ""}, tileSide{"b", "n0", t.N, t.AlongB, t.WideB, "", ""}
 }
 
 // tileFetch prints the computation of load number e of a side, and returns its place and its

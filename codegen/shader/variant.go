@@ -140,11 +140,13 @@ func (v *Variant) Key() string {
 		flag(t.AlongB)
 		b = append(b, ' ')
 		flag(t.Looped)
-		if t.WideA || t.WideB {
+		if t.WideA || t.WideB || t.Ahead {
 			b = append(b, ' ')
 			flag(t.WideA)
 			b = append(b, ' ')
 			flag(t.WideB)
+			b = append(b, ' ')
+			flag(t.Ahead)
 		}
 		if x := &t.Matrix; *x != (Matrix{}) {
 			b = append(b, ' ')

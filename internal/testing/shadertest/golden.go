@@ -16,7 +16,7 @@ import (
 
 // Golden runs a folder of cases: a kernel and a variant in, a shader out. A case
 // begins "print MODE RANK KEPT LANES [across] [tail|ragged] [group=8] [each=2|16] [steps=4] [turn=1] [online=1|2] [subgroups] [narrow] [abreast=ROWS] [beside=ROWS] [cluster=INVOCATIONS] [clustered] OPERAND…" with MODE map
-// (exact may follow), rows (unroll=2 and exact may follow), cols, tiles (then m=DIMS n=DIMS [alongA] [alongB] [looped] [f16|bf16] [parts=2|3] [wideA] [wideB] follow), checks or scatters and one OPERAND per operand of the kernel: its class (c contiguous,
+// (exact may follow), rows (unroll=2 and exact may follow), cols, tiles (then m=DIMS n=DIMS [alongA] [alongB] [looped] [f16|bf16] [parts=2|3] [wideA] [wideB] [ahead] follow), checks or scatters and one OPERAND per operand of the kernel: its class (c contiguous,
 // b broadcast, s strided, v staged), its binding (- for an index), and after
 // commas vec, still, turned, skip, guard=BITS, stages=RANK+RANK or parts=N for bindings of 64 units. A case "sort STEP DTYPE [descending] [narrow]" is a shader of a sort.
 //
@@ -161,7 +161,7 @@ func parseVariant(k *codegen.Kernel, words []string) (*shader.Variant, error) {
 			{"looped", func() { v.Tile.Looped = true }},
 			{"f16", func() { matrices(v, ir.Float16) }}, {"bf16", func() { matrices(v, ir.BFloat16) }},
 			{"parts=2", func() { v.Tile.Matrix.Parts = 2 }}, {"parts=3", func() { v.Tile.Matrix.Parts = 3 }},
-			{"wideA", func() { v.Tile.WideA = true }}, {"wideB", func() { v.Tile.WideB = true }},
+			{"wideA", func() { v.Tile.WideA = true }}, {"wideB", func() { v.Tile.WideB = true }}, {"ahead", func() { v.Tile.Ahead = true }},
 		} {
 			if len(words) > 0 && words[0] == f.text {
 				f.set()

@@ -44,6 +44,11 @@ var turns = []turn{
 	{"units=128x128/64x64", tiles, united(shader.Tile{M: 128, N: 128, K: 32, RowsPer: 64, ColsPer: 64}), true},
 	{"units=128x64x16/32x32", tiles, united(partTiles[1]), true},
 	{"units=128x128x16/64x32", tiles, united(partTiles[0]), true},
+	{"units=32x32/16x16 ahead", tiles, united(ahead(unitTiles[2])), true},
+	{"units=64x64/32x32 ahead", tiles, united(ahead(unitTiles[1])), true},
+	{"units=64x64x16/32x32 ahead", tiles, united(shader.Tile{M: 64, N: 64, K: 16, RowsPer: 32, ColsPer: 32, Ahead: true}), true},
+	{"units=128x64x16/32x32 ahead", tiles, united(ahead(partTiles[1])), true},
+	{"units=128x128x16/64x32 ahead", tiles, united(ahead(partTiles[0])), true},
 }
 
 var (
@@ -72,6 +77,12 @@ func tiled(t shader.Tile) func(*shader.Variant) {
 		t.MDims, t.NDims, t.AlongA, t.AlongB = v.Tile.MDims, v.Tile.NDims, v.Tile.AlongA, v.Tile.AlongB
 		v.Tile, v.Group = t, t.Group()
 	}
+}
+
+// ahead is a tile that loads a stretch while it multiplies the one before.
+func ahead(t shader.Tile) shader.Tile {
+	t.Ahead = true
+	return t
 }
 
 // united changes the sizes of a tile by matrices.

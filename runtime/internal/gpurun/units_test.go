@@ -3,6 +3,7 @@ package gpurun
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ func multiply(list []Dispatch) {
 		for i := range data {
 			data[i] = x.Bind[i].Buf.(*fakeBuffer).memory()
 		}
-		for _, t := range append(append([]shader.Tile{{M: 128, N: 64, K: 32}}, unitTiles...), partTiles...) { // those of software are among them
+		for _, t := range append(append([]shader.Tile{{M: 128, N: 64, K: 32}, {M: 64, N: 64, K: 16}}, unitTiles...), partTiles...) { // those of software are among them
 			m, n, k := t.M+5, t.N+3, 2*t.K+1
 			if x.Bind[0].Size != int64((m*k*4+15)&^15) || x.Bind[1].Size != int64((n*k*4+15)&^15) {
 				continue
@@ -307,6 +308,41 @@ func TestUnitsWide(t *testing.T) {
 			if got := strings.Contains(text, "func quad_"+side); got != strings.Contains(c.wide, side) || got == strings.Contains(text, "func element_"+side) && c.name != "one operand twice" {
 				t.Errorf("%s: side %s by vectors: %v in\n%s", c.name, side, got, text)
 			}
+		}
+	}
+}
+
+// TestUnitsAhead: the tuner tries tiles that load ahead where a workgroup has the memory, and keeps
+// others where it has not.
+func TestUnitsAhead(t *testing.T) {
+	for _, c := range []struct {
+		precision runtime.PrecisionMode
+		kernel    string
+		ahead     []string // choices of a tile that fits
+	}{
+		{runtime.PrecisionFull, productText("float16"), []string{"units=32x32/16x16 ahead", "units=64x64/32x32 ahead", "units=64x64x16/32x32 ahead", "units=128x64x16/32x32 ahead", "units=128x128x16/64x32 ahead"}},
+		{runtime.PrecisionBF16x3, productText("float32"), []string{"units=32x32/16x16 ahead", "units=64x64x16/32x32 ahead"}},
+	} {
+		d, _ := withUnits(t, "DiscreteGPU", spirv.Dialect, true, runtime.Config{Precision: c.precision, OnError: func(err error) { t.Error(err) }})
+		l := launch(t, d, c.kernel, 2, 256, 256, 64)
+		l.Args[0].Stride, l.Args[1].Stride = [runtime.MaxRank]int64{64, 0, 1}, [runtime.MaxRank]int64{0, 64, 1}
+		var got []string
+		seen := 0
+		for _, x := range d.Choices(l).List {
+			l.Choice = x.Code
+			if err := d.Run([]runtime.Launch{*l}); err != nil {
+				t.Fatalf("%s: %v", x.Name, err)
+			}
+			ahead := 0
+			for _, v := range d.Source(l.Prog) {
+				ahead += strings.Count(v.Source, "let u32 other ")
+			}
+			if ahead > seen {
+				got, seen = append(got, x.Name), ahead
+			}
+		}
+		if !slices.Equal(got, c.ahead) {
+			t.Errorf("%v: ahead by %q, want %q", c.precision, got, c.ahead)
 		}
 	}
 }

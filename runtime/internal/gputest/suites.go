@@ -101,6 +101,7 @@ var suites = []suite{
 	{"Units", testUnits},
 	{"UnitsSpecial", testUnitsSpecial},
 	{"UnitsWide", testUnitsWide},
+	{"UnitsAhead", testUnitsAhead},
 	{"UnitsOff", testUnitsOff},
 	{"Precision", testPrecision},
 	{"PrecisionSpecial", testPrecisionSpecial},

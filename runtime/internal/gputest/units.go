@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millrace-go/millrace/internal/testhook"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
@@ -172,6 +173,37 @@ func testUnitsWide(t *testing.T) {
 					t.Errorf("%s of %v, layout %d: side %s by vectors: %v", dt, dims, layout, side, got)
 				}
 			}
+		}
+	}
+}
+
+// testUnitsAhead: tiles that load a stretch while they multiply the one before are right, for one
+// stretch and for several, whole or not.
+func testUnitsAhead(t *testing.T) {
+	testhook.SetChoice(0) // small launches have choices, too
+	defer testhook.SetChoice(-1)
+	d := openAs(t, hardware)
+	of := unitsOf(d)
+	if len(of) == 0 {
+		t.Skip("the adapter has no matrix units")
+	}
+	k := parse(t, dotKernel(of[0]))
+	for i, steps := range []int64{1, 31, 32, 64, 65, 160} {
+		x := newTrial(k, 3, 2, 35, 40, steps)
+		x.matrices(true, true, false)
+		for j := range 2 {
+			x.halves(rand.New(rand.NewPCG(uint64(i), uint64(j))), j)
+		}
+		l := x.launch(t, d)
+		for _, c := range d.Choices(l).List {
+			if c.Name == "units=32x32/16x16 ahead" { // compilers of software devices take seconds for others
+				l.Choice = c.Code
+			}
+		}
+		must(t, d.Run([]runtime.Launch{*l}))
+		x.compare(t, d, l, dotTolerance(steps))
+		if text := sources(d, l); !strings.Contains(text, " other ") {
+			t.Fatalf("no stretch is loaded ahead in\n%s", text)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -150,13 +151,16 @@ type faulty struct {
 func (f *faulty) Wait() error { return f.wait() }
 
 // inherits marks processes that start another process before they serve. That process inherits
-// their files and lives for a while.
-const inherits = "MILLRACE_TEST_INHERITS"
+// their files and lives for inherited seconds.
+const (
+	inherits  = "MILLRACE_TEST_INHERITS"
+	inherited = 30
+)
 
 func init() {
 	if os.Getenv(inherits) != "" && os.Getenv(mark) != "" {
 		files := []*os.File{os.NewFile(3, ""), os.NewFile(4, ""), os.NewFile(5, "")}
-		_, err := os.StartProcess("/bin/sleep", []string{"sleep", "5"}, &os.ProcAttr{Env: []string{}, Files: append([]*os.File{nil, nil, nil}, files...)})
+		_, err := os.StartProcess("/bin/sleep", []string{"sleep", strconv.Itoa(inherited)}, &os.ProcAttr{Env: []string{}, Files: append([]*os.File{nil, nil, nil}, files...)})
 		if err != nil {
 			panic(err)
 		}

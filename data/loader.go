@@ -22,6 +22,13 @@ type Options struct {
 	Seed     uint64 // seed of the orders
 	DropLast bool   // skip the last batch of an epoch if it is smaller than the others
 
+	// Part and Parts make a loader read one of Parts parts of each batch: records n·Part/Parts up to
+	// n·(Part+1)/Parts, rounded down, of a batch of n. Loaders of all parts, with the same source and
+	// options, read each record once, and return the same number of batches; in an epoch's last batch
+	// a part may have no records. Positions count whole batches, so a State fits any number of
+	// parts. 0 Parts: 1.
+	Part, Parts int
+
 	// Workers is the number of goroutines that read records, at most 1024; 0: GOMAXPROCS, but at
 	// most 4. The batches do not depend on it.
 	Workers int
@@ -93,6 +100,9 @@ func newLoader(src Source, opt Options) (*Loader, error) {
 	if opt.Prefetch == 0 {
 		opt.Prefetch = defaultPrefetch
 	}
+	if opt.Parts == 0 {
+		opt.Parts = 1
+	}
 	l := &Loader{src: src, fields: src.Fields(), opt: opt, n: src.Len(), ordered: -1}
 	switch {
 	case opt.Batch < 1:
@@ -101,6 +111,8 @@ func newLoader(src Source, opt Options) (*Loader, error) {
 		return nil, fmt.Errorf("Workers is %d, it must be 1 to %d, or 0 for the usual number", opt.Workers, maxWorkers)
 	case opt.Prefetch < 0 || opt.Prefetch > maxPrefetch:
 		return nil, fmt.Errorf("Prefetch is %d, it must be 1 to %d, or 0 for %d", opt.Prefetch, maxPrefetch, defaultPrefetch)
+	case opt.Parts < 0 || opt.Part < 0 || opt.Part >= opt.Parts:
+		return nil, fmt.Errorf("part %d of %d does not exist", opt.Part, opt.Parts)
 	case l.n < 1:
 		return nil, errors.New("the source has no records")
 	case opt.DropLast && l.n < opt.Batch:
@@ -128,7 +140,7 @@ func newLoader(src Source, opt Options) (*Loader, error) {
 
 // fits returns an error if a machine with that much memory cannot hold the batches.
 func (l *Loader) fits(memory int64) error {
-	records := int64(min(l.opt.Batch, l.n))
+	records := int64(l.most())
 	size := int64(0) // bytes of a record: its elements and the slot's overhead
 	for _, f := range l.fields {
 		size += int64(f.elems()*f.DType.Size()) + rowOverhead
@@ -137,6 +149,15 @@ func (l *Loader) fits(memory int64) error {
 		return fmt.Errorf("%d batches of %d records, each of %d bytes, are more than the %d bytes of memory", hostSlots, records, size, memory)
 	}
 	return nil
+}
+
+// most returns the records that a batch of the loader's part may have.
+func (l *Loader) most() int { return (min(l.opt.Batch, l.n)-1)/l.opt.Parts + 1 }
+
+// cut returns the part's records of a batch of n: from and to.
+func (l *Loader) cut(n int) (from, to int) {
+	bound := func(part int) int { return n/l.opt.Parts*part + n%l.opt.Parts*part/l.opt.Parts }
+	return bound(l.opt.Part), bound(l.opt.Part + 1)
 }
 
 // place finds the device.
@@ -233,8 +254,8 @@ func (l *Loader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 				yield(nil, err)
 				return
 			}
-			at += len(b.Records)
-			l.given(len(b.Records))
+			at += b.Whole
+			l.given(b.Whole)
 			if !yield(b, nil) || l.last(at) {
 				return
 			}
@@ -292,10 +313,11 @@ type Batch struct {
 	X, Y    *millrace.Tensor   // the first two fields; Y is nil if there is only one
 	Fields  []*millrace.Tensor // all of them
 	Records []int              // the records' indices in the source
+	Whole   int                // the number of records of all parts (Options.Parts)
 	Epoch   int
 }
 
-// Len is the number of records.
+// Len is the number of records, which may be 0 if the loader reads a part.
 func (b *Batch) Len() int { return len(b.Records) }
 
 // Release releases the tensors. Tensors computed from them stay valid.

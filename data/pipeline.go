@@ -41,6 +41,7 @@ type slot struct {
 	fields  []any   // by field: the elements of all rows
 	rows    [][]any // by row, then by field: parts of fields
 	records []int
+	whole   int // records of all parts
 	epoch   int
 	left    atomic.Int32  // workers' tasks that are not finished
 	done    chan struct{} // gets a value when left becomes 0
@@ -75,7 +76,7 @@ func (p *panicked) String() string {
 }
 
 func (l *Loader) newSlot() *slot {
-	n := min(l.opt.Batch, l.n)
+	n := l.most()
 	s := &slot{rows: make([][]any, n), done: make(chan struct{}, 1)}
 	for _, f := range l.fields {
 		s.fields = append(s.fields, hostTypes[f.DType].make(n*f.elems()))
@@ -130,11 +131,17 @@ func (p *pipeline) feed(from State) {
 			return
 		}
 		n := min(l.opt.Batch, l.n-at)
-		s.records, s.epoch = make([]int, n), from.Epoch
+		first, end := l.cut(n)
+		s.records, s.whole, s.epoch = make([]int, end-first), n, from.Epoch
 		for r := range s.records {
-			s.records[r] = l.record(at + r)
+			s.records[r] = l.record(at + first + r)
 		}
 		at += n
+		if n = end - first; n == 0 {
+			s.done <- struct{}{}
+			p.order <- s
+			continue
+		}
 		size := (n-1)/l.opt.Workers + 1
 		s.left.Store(int32((n-1)/size + 1))
 		p.order <- s // has room for all slots
@@ -224,7 +231,7 @@ func (p *pipeline) upload(s *slot) result {
 	}
 	n := len(s.records)
 	ts := make([]*millrace.Tensor, len(p.l.fields))
-	b := &Batch{Records: s.records, Epoch: s.epoch}
+	b := &Batch{Records: s.records, Whole: s.whole, Epoch: s.epoch}
 	for k, f := range p.l.fields {
 		h := hostTypes[f.DType]
 		ts[k] = h.upload(p.stream, h.part(s.fields[k], 0, n*f.elems()), append([]int{n}, f.Shape...))
@@ -264,7 +271,7 @@ func (p *pipeline) next() (*Batch, error) {
 		return nil, r.err
 	}
 	defer r.release()
-	b := &Batch{Records: r.b.Records, Epoch: r.b.Epoch}
+	b := &Batch{Records: r.b.Records, Whole: r.b.Whole, Epoch: r.b.Epoch}
 	ts := make([]*millrace.Tensor, len(r.b.Fields))
 	for k, t := range r.b.Fields {
 		ts[k] = t.To(p.l.on)

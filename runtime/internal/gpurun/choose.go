@@ -140,7 +140,7 @@ func (c *chooser) wide() {
 		return
 	}
 	l := &c.p.launch
-	lines := [2]int{l.Kept - t.NDims - 1, l.Kept - 1} // the last dims along m and n
+	lines := [2]int{l.Kept - t.NDims - 1, l.Kept - 1} // the last dims along m and n; -1: m has none
 	if t.AlongA {
 		lines[0] = l.Rank - 1
 	}
@@ -161,7 +161,7 @@ func (c *chooser) wide() {
 		}
 		for side, o := range operands {
 			elem := c.p.windows[w].elem
-			if o == i && (c.p.parts[i] > 1 || c.v.Args[i].Indexed || l.Dims[lines[side]]%4 != 0 || c.p.windows[w].off%(4*elem) != 0 || !aligned(c.p, i, 4, lines[side])) {
+			if o == i && (lines[side] < 0 || c.p.parts[i] > 1 || c.v.Args[i].Indexed || l.Dims[lines[side]]%4 != 0 || c.p.windows[w].off%(4*elem) != 0 || !aligned(c.p, i, 4, lines[side])) {
 				vectors[w] = false
 			}
 		}

@@ -32,6 +32,11 @@ type landing struct {
 	value    uint64 // the upload
 }
 
+// overlaps reports whether two landings have bytes of the same place.
+func (l landing) overlaps(x landing) bool {
+	return l.to == x.to && l.at < x.at+x.size && x.at < l.at+l.size
+}
+
 // arrivals are the uploads that submissions of the first queue have to know of. The device's lock
 // guards them.
 type arrivals struct {
@@ -55,7 +60,8 @@ func (d *Device) send(s *staging, from int64, b *Buffer, off, n int64) error {
 	}
 	to, at := b, off
 	through := d.uploads != nil && n >= uploadFrom
-	if through && (b.landings > 0 || b.last > d.main.finished()) {
+	late := slices.ContainsFunc(d.arrivals.due, func(l landing) bool { return l.to == b }) // a submission failed
+	if through && (late || b.landings > 0 || b.last > d.main.finished()) {
 		var err error
 		if to, err = d.land(b, off, n); err != nil {
 			return err
@@ -105,6 +111,7 @@ func (d *Device) uploadNow(src *Buffer, srcOff int64, dst *Buffer, dstOff, n int
 	if err != nil {
 		return err
 	}
+	defer func() { q.recorded = append(q.recorded, recorded{cmd, q.last}) }() // also where it is not submitted
 	if err := d.write(cmd, vk.CommandBufferUsageOneTimeSubmitBit, func(cmd uintptr) { d.copyRange(cmd, src, srcOff, dst, dstOff, n) }); err != nil {
 		return err
 	}
@@ -112,7 +119,6 @@ func (d *Device) uploadNow(src *Buffer, srcOff int64, dst *Buffer, dstOff, n int
 	if err := q.enqueue(d.scratch.command[:], 0); err != nil {
 		return err
 	}
-	q.recorded = append(q.recorded, recorded{cmd, q.last})
 	dst.moved = q.last
 	return nil
 }
@@ -159,8 +165,10 @@ func (d *Device) awaitsAll(list []gpurun.Dispatch) {
 // copyDue records the copies that the next submission makes first.
 func (d *Device) copyDue(cmd uintptr) {
 	slices.SortStableFunc(d.arrivals.due, func(x, y landing) int { return cmp.Compare(x.value, y.value) })
+	free := 0 // the first copy behind the last barrier
 	for i, l := range d.arrivals.due {
-		if i > 0 && l.to == d.arrivals.due[i-1].to { // perhaps the same bytes
+		if slices.ContainsFunc(d.arrivals.due[free:i], l.overlaps) {
+			free = i
 			d.barrier(cmd, vk.PipelineStageTransferBit, vk.AccessTransferWriteBit, vk.PipelineStageTransferBit, vk.AccessTransferWriteBit)
 		}
 		d.copyRange(cmd, l.from, 0, l.to, l.at, l.size)

@@ -135,6 +135,7 @@ func (d *Device) submit(record func(cmd uintptr)) error {
 	if err != nil {
 		return err
 	}
+	defer func() { d.main.recorded = append(d.main.recorded, recorded{cmd, d.main.last}) }() // also where it is not submitted
 	err = d.write(cmd, vk.CommandBufferUsageOneTimeSubmitBit, func(cmd uintptr) {
 		if len(d.arrivals.due) > 0 {
 			d.copyDue(cmd)
@@ -145,11 +146,7 @@ func (d *Device) submit(record func(cmd uintptr)) error {
 		return err
 	}
 	d.scratch.command[0] = cmd
-	if err := d.next(d.scratch.command[:]); err != nil {
-		return err
-	}
-	d.main.recorded = append(d.main.recorded, recorded{cmd, d.main.last})
-	return nil
+	return d.next(d.scratch.command[:])
 }
 
 // write fills a command buffer with commands that come after earlier submissions and that the host

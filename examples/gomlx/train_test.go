@@ -3,8 +3,10 @@ package main
 import (
 	"io"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/gomlx/core/graph"
@@ -60,10 +62,16 @@ func TestMemoryIsFlat(t *testing.T) {
 			}
 			before = dev.Stats()
 		case steps - 1:
-			after = dev.Stats()
+			// The collector releases some tensors, at its own time.
+			for end := time.Now().Add(time.Minute); ; runtime.GC() {
+				after = dev.Stats()
+				if after.LiveBytes <= before.LiveBytes || time.Now().After(end) {
+					break
+				}
+			}
 		}
 	})
-	if after.LiveBytes != before.LiveBytes || after.PinnedBytes != before.PinnedBytes || before.LiveBytes == 0 {
+	if after.LiveBytes > before.LiveBytes || after.PinnedBytes != before.PinnedBytes || before.LiveBytes == 0 {
 		t.Errorf("%d bytes live, %d pinned after %d steps; %d and %d after %d", after.LiveBytes, after.PinnedBytes, steps,
 			before.LiveBytes, before.PinnedBytes, warm)
 	}

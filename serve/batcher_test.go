@@ -198,6 +198,33 @@ func TestPanics(t *testing.T) {
 	}
 }
 
+// TestEndsTogether: a function that ends its goroutine for a batch answers the requests that it can.
+func TestEndsTogether(t *testing.T) {
+	b, started, release := held(t, func(in []*millrace.Tensor) *millrace.Tensor {
+		if in[0].Dim(0) > 1 {
+			runtime.Goexit()
+		}
+		return in[0]
+	})
+	var wg sync.WaitGroup
+	ask := func(x int64) {
+		if out, err := b.Run(t.Context(), []int64{x}); err != nil || out[0][0] != x {
+			t.Errorf("%d: %v, %v", x, out, err)
+		}
+	}
+	wg.Go(func() { ask(0) })
+	<-started
+	for i := range 4 {
+		wg.Go(func() { ask(int64(i)) })
+	}
+	sending(5)
+	close(release)
+	wg.Wait()
+	if s := b.Stats(); s.Again != 4 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestGivesUp: Run returns when its context ends, before its turn and in it, and lets go of its
 // slice.
 func TestGivesUp(t *testing.T) {

@@ -24,12 +24,14 @@ func (w *worker[T, U]) work() {
 	ended := true // by the function, with runtime.Goexit
 	defer func() {
 		if ended {
-			w.failed(errEnded, nil)
 			go w.work()
 			return
 		}
 		w.b.workers.Done()
 	}()
+	if len(w.batch) > 0 { // the function ended the goroutine in it
+		w.alone()
+	}
 	for w.take() {
 		w.answer()
 	}
@@ -93,7 +95,15 @@ func (w *worker[T, U]) add(r *request[T, U]) {
 // answer computes the batch. If that fails, it computes each request alone, so that only those that
 // cause it get an error.
 func (w *worker[T, U]) answer() {
+	returned := false
+	defer func() {
+		if !returned && len(w.batch) == 1 { // the function ended the goroutine
+			w.failed(errEnded, nil)
+			w.empty()
+		}
+	}()
 	out, err, p := w.compute()
+	returned = true
 	if err != nil || p != nil {
 		if len(w.batch) == 1 {
 			w.failed(err, p)
@@ -123,7 +133,7 @@ func (w *worker[T, U]) alone() {
 	defer func() { w.batch = left }() // for work, if the function ends the goroutine
 	for i, r := range all {
 		w.empty()
-		left = all[i:]
+		left = all[i+1:]
 		if w.add(r); len(w.batch) == 1 {
 			w.answer()
 		}

@@ -97,7 +97,7 @@ func (w *World) Fail(err error) {
 // Kinds of notes. Fields are separated by a zero byte; the last one is a text that may be cut.
 const (
 	noteAsk    = "?" // number of the question
-	noteAnswer = "!" // number of the question, call, waiting, seconds, operation
+	noteAnswer = "!" // number of the question, call, whether in it, nanoseconds, operation
 	noteRank   = "R" // rank, state, call, error
 	noteDiffer = "D" // text
 )
@@ -148,7 +148,7 @@ func (l *loop) readNote() bool {
 	case kind == noteAsk:
 		s := l.w.where()
 		l.drv.Note(from, note(noteAnswer, string(fields[0]), strconv.FormatUint(s.call, 10),
-			strconv.FormatBool(s.waiting), strconv.FormatInt(int64(time.Since(s.since)), 10), s.name))
+			s.within(), strconv.FormatInt(int64(time.Since(s.since)), 10), s.name))
 	case kind == noteAnswer && len(fields) == 5:
 		l.asked.answer(from, fields)
 	case kind == noteRank && len(fields) == 4:

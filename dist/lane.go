@@ -13,6 +13,7 @@ type lane struct {
 	queue  []*call
 	active bool // a goroutine runs the queue
 	closed bool
+	last   *call  // the last one posted
 	room   []byte // of the call that runs; a failed World uses it no more, so it may stay the driver's
 }
 
@@ -38,6 +39,7 @@ func (w *World) post(c *call) {
 		return
 	}
 	l.closed = c.plan.op == opClose
+	l.last = c
 	l.queue = append(l.queue, c)
 	if !l.active {
 		l.active = true
@@ -92,12 +94,31 @@ func (w *World) do(ctx context.Context, c *call) error {
 	}
 }
 
+// complete posts a call and waits for its end.
+func (w *World) complete(c *call) error {
+	w.post(c)
+	<-c.done
+	return c.err
+}
+
 // enter begins a call, and returns its number.
 func (w *World) enter(op string) uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.at = place{w.at.call + 1, op, true, time.Now()}
+	w.at = place{call: w.at.call + 1, name: op, waiting: true, since: time.Now()}
 	return w.at.call
+}
+
+// onFile runs f, which reads or writes a file while other ranks wait.
+func (w *World) onFile(f func()) {
+	set := func(on bool) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.at.onFile, w.at.since = on, time.Now()
+	}
+	set(true)
+	f()
+	set(false)
 }
 
 // leave ends a call.

@@ -37,6 +37,7 @@ type op struct {
 	begin func(Driver) (Pending, error)
 	p     Pending
 	done  chan struct{}
+	ended chan struct{} // the loop's
 	err   error
 	since time.Time
 	keep  any // memory that belongs to the driver
@@ -44,6 +45,9 @@ type op struct {
 
 // start opens the driver on the loop's thread.
 func (w *World) start(ctx context.Context, open func(context.Context) (Driver, error)) error {
+	late := fmt.Errorf("the other ranks have not joined within %v", w.o.Deadline)
+	ctx, cancel := context.WithTimeoutCause(ctx, w.o.Deadline, late)
+	defer cancel()
 	l := &loop{w: w, requests: make(chan func(), 64), ended: make(chan struct{})}
 	w.loop = l
 	opened := make(chan error)
@@ -73,7 +77,7 @@ func (w *World) start(ctx context.Context, open func(context.Context) (Driver, e
 	case err := <-opened:
 		return err
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }
 
@@ -185,6 +189,11 @@ func (o *op) finish(err error) {
 // request has the loop's goroutine run f. It reports false if the loop has ended.
 func (l *loop) request(f func()) bool {
 	select {
+	case <-l.ended:
+		return false
+	default:
+	}
+	select {
 	case l.requests <- f:
 		return true
 	case <-l.ended:
@@ -194,7 +203,7 @@ func (l *loop) request(f func()) bool {
 
 // begin starts a driver's operation. keep is the memory that it uses.
 func (l *loop) begin(keep any, begin func(Driver) (Pending, error)) *op {
-	o := &op{begin: begin, done: make(chan struct{}), keep: keep}
+	o := &op{begin: begin, done: make(chan struct{}), ended: l.ended, keep: keep}
 	sent := l.request(func() {
 		if err := l.w.Err(); err != nil {
 			o.finish(err)
@@ -216,15 +225,32 @@ func (l *loop) begin(keep any, begin func(Driver) (Pending, error)) *op {
 
 // wait returns an operation's error.
 func (o *op) wait() error {
-	<-o.done
-	return o.err
+	select {
+	case <-o.done:
+		return o.err
+	case <-o.ended:
+	}
+	select {
+	case <-o.done:
+		return o.err
+	default:
+		return ErrClosed // it was requested too late
+	}
 }
 
-// stop ends the loop. last runs on its goroutine, as the last use of the driver.
-func (l *loop) stop(last func(Driver)) {
+// stop ends the loop. last runs on its goroutine, as the last use of the driver. It returns false if
+// that takes longer than most.
+func (l *loop) stop(last func(Driver), most time.Duration) bool {
 	l.request(func() {
 		last(l.drv)
 		l.end = true
 	})
-	<-l.ended
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case <-l.ended:
+		return true
+	case <-t.C:
+		return false
+	}
 }

@@ -130,8 +130,9 @@ func release(parts []any) {
 //
 // An error of the file is an error of all ranks; an old file is then unchanged, and the World goes
 // on. Parts that cannot be compared, such as two of one name, end the World. No step of an optimiser
-// may run meanwhile.
-func (w *World) Save(ctx context.Context, path string, parts ...any) error {
+// may run meanwhile. Save does not end early when ctx ends, because the other ranks wait for this one.
+// The Deadline must be longer than writing the file takes.
+func (w *World) Save(_ context.Context, path string, parts ...any) error {
 	defer release(parts)
 	fault := jsonParts(parts, (*jsonPart).write)
 	var params []nn.Named
@@ -148,11 +149,11 @@ func (w *World) Save(ctx context.Context, path string, parts ...any) error {
 		}
 		var err error
 		if w.info.Rank == 0 {
-			err = nn.Save(path, parts...)
+			w.onFile(func() { err = nn.Save(path, parts...) })
 		}
 		return w.agree(err)
 	}
-	return w.do(ctx, c)
+	return w.complete(c)
 }
 
 // agree returns nil if all ranks have nil. Otherwise it returns this rank's error, or else the text
@@ -181,8 +182,9 @@ func (w *World) agree(own error) error {
 // Load reads a file of [World.Save] or nn.Save on rank 0 and sends it to all ranks, each of which
 // loads its parts, as nn.Load does. The file is kept on the way in the folder for temporary files.
 // An error of one rank is an error of all; the parts of the others may then have the file's values.
-func (w *World) Load(ctx context.Context, path string, parts ...any) error {
-	return w.do(ctx, &call{plan: plan{op: "load"}, run: func() error { return w.load(path, parts) }})
+// Like Save, it does not end early when ctx ends.
+func (w *World) Load(_ context.Context, path string, parts ...any) error {
+	return w.complete(&call{plan: plan{op: "load"}, run: func() error { return w.load(path, parts) }})
 }
 
 func (w *World) load(path string, parts []any) error {
@@ -196,7 +198,8 @@ func (w *World) load(path string, parts []any) error {
 	if err != nil {
 		return err
 	}
-	return w.agree(loadParts(local, parts))
+	w.onFile(func() { err = loadParts(local, parts) })
+	return w.agree(err)
 }
 
 func loadParts(path string, parts []any) error {

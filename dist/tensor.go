@@ -54,10 +54,10 @@ func (w *World) Broadcast(t *millrace.Tensor, root int) *millrace.Tensor {
 	forward := func(t *millrace.Tensor) *millrace.Tensor { return w.broadcastTensor(t, root) }
 	return custom(t, forward, func(d *millrace.Tensor) *millrace.Tensor {
 		sum := w.AllReduce(d)
-		if w.info.Rank == root {
+		if w.info.Rank == root || sum.Err() != nil {
 			return sum
 		}
-		return sum.MulScalar(0)
+		return millrace.ZerosOn(sum.Stream(), sum.DType(), sum.Shape()...)
 	})
 }
 
@@ -173,12 +173,12 @@ func (w *World) hostLane(d *millrace.Device) any {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.hosts == nil {
-		w.hosts = map[*millrace.Device]any{}
+		w.hosts = map[millrace.Device]any{}
 	}
-	if w.hosts[d] == nil {
-		w.hosts[d] = hostapi.HostLane(d)
+	if w.hosts[*d] == nil {
+		w.hosts[*d] = hostapi.HostLane(d)
 	}
-	return w.hosts[d]
+	return w.hosts[*d]
 }
 
 // form is a tensor's line in a plan.

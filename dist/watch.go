@@ -12,6 +12,7 @@ type place struct {
 	call    uint64 // number of the last call that began
 	name    string // its operation
 	waiting bool   // it has not ended
+	onFile  bool   // the rank reads or writes a file
 	since   time.Time
 }
 
@@ -19,6 +20,8 @@ func (p place) String() string {
 	switch {
 	case p.call == 0:
 		return "before the first call"
+	case p.onFile:
+		return fmt.Sprintf("call %d, %s, reading or writing the file", p.call, p.name)
 	case p.waiting:
 		return fmt.Sprintf("call %d, %s", p.call, p.name)
 	}
@@ -34,6 +37,24 @@ type asked struct {
 	answers map[int]place
 }
 
+// What a rank answers: whether it is in a call.
+const (
+	outside = "outside"
+	inside  = "inside"
+	onFile  = "file"
+)
+
+// within is that answer.
+func (p place) within() string {
+	switch {
+	case p.onFile:
+		return onFile
+	case p.waiting:
+		return inside
+	}
+	return outside
+}
+
 func (a *asked) answer(from int, fields [][]byte) {
 	n, err := strconv.Atoi(string(fields[0]))
 	if err != nil || n != a.number || a.answers == nil {
@@ -42,7 +63,10 @@ func (a *asked) answer(from int, fields [][]byte) {
 	call, err1 := strconv.ParseUint(string(fields[1]), 10, 64)
 	ago, err2 := strconv.ParseInt(string(fields[3]), 10, 64)
 	if err1 == nil && err2 == nil {
-		a.answers[from] = place{call, string(fields[4]), string(fields[2]) == "true", time.Now().Add(-time.Duration(ago))}
+		a.answers[from] = place{
+			call: call, name: string(fields[4]), waiting: string(fields[2]) != outside, onFile: string(fields[2]) == onFile,
+			since: time.Now().Add(-time.Duration(ago)),
+		}
 	}
 }
 
@@ -99,6 +123,8 @@ func (w *World) late(answers map[int]place) string {
 		switch {
 		case !ok:
 			fmt.Fprintf(&b, " rank %d (%s) does not answer;", r, w.host(r))
+		case p.onFile:
+			fmt.Fprintf(&b, " rank %d (%s) is %s;", r, w.host(r), p.at())
 		case p.before(here):
 			fmt.Fprintf(&b, " rank %d (%s) has not come: it is %s;", r, w.host(r), p.at())
 		default:
@@ -135,12 +161,15 @@ func (w *World) verdict(answers map[int]place) error {
 	}
 	last, at := w.info.Rank, here
 	for _, r := range w.others() {
-		if p := answers[r]; last == w.info.Rank || p.before(at) {
+		if p := answers[r]; last == w.info.Rank || p.before(at) || p.onFile && !at.before(here) {
 			last, at = r, p
 		}
 	}
 	call := at.at()
-	if !at.before(here) {
+	switch {
+	case at.onFile:
+		call += "; the Deadline must be longer than that takes"
+	case !at.before(here):
 		call += ": it waits as others do, and bytes were lost"
 	}
 	return &RankError{Rank: last, Host: w.host(last), State: Behind, Call: call}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,9 +64,9 @@ type World struct {
 	err    error
 	failed chan struct{} // closed when err is set
 	at     place
-	heard  map[int]bool             // ranks whose Worlds have failed
-	all    chan struct{}            // closed when all others have
-	hosts  map[*millrace.Device]any // lanes of host ops
+	heard  map[int]bool            // ranks whose Worlds have failed
+	all    chan struct{}           // closed when all others have
+	hosts  map[millrace.Device]any // lanes of host ops
 }
 
 // opClose is the last call of a World.
@@ -98,7 +99,7 @@ func Open(ctx context.Context, o Options) (*World, error) {
 	}
 	if err != nil {
 		w.farewell()
-		w.loop.stop(func(Driver) {}) // the process's end tells the launcher
+		w.loop.stop(func(Driver) {}, w.o.Deadline) // the process's end tells the launcher
 		return nil, err
 	}
 	w.listen()
@@ -135,8 +136,18 @@ func (w *World) Err() error {
 }
 
 // Stopping reports whether a rank was asked to stop, by SIGTERM. All ranks report it from the same
-// call on, so that they can write a last checkpoint together. A second signal ends the process.
-func (w *World) Stopping() bool { return w.stopping.Load() }
+// call on, so that they can write a last checkpoint together. It waits for the calls that this rank has
+// made or recorded, because a rank that is ahead of them would know less than others. A second signal
+// ends the process.
+func (w *World) Stopping() bool {
+	w.lane.mu.Lock()
+	last := w.lane.last
+	w.lane.mu.Unlock()
+	if last != nil {
+		<-last.done
+	}
+	return w.stopping.Load()
+}
 
 // Barrier waits until all ranks have called it.
 func (w *World) Barrier(ctx context.Context) error {
@@ -149,7 +160,21 @@ func (w *World) Barrier(ctx context.Context) error {
 // If the World has failed, Close gives the other ranks a second to notice it, logs the error and
 // ends all processes of the job, this one included: MPI cannot go on without a rank. Close returns
 // the World's error if the driver does not end the process.
+//
+// A deferred Close would make an error of this rank look like a call that others did not make, so tell
+// them first:
+//
+//	defer func() {
+//		w.Fail(err)
+//		err = errors.Join(err, w.Close())
+//	}()
+//
+// Where Close itself is deferred, a panic becomes such an error.
 func (w *World) Close() error {
+	if v := recover(); v != nil {
+		w.Fail(fmt.Errorf("the program panicked: %v\n\n%s", v, debug.Stack()))
+		defer panic(v)
+	}
 	w.closing.Do(func() {
 		c := &call{plan: plan{op: opClose}}
 		w.post(c)
@@ -182,12 +207,15 @@ func (w *World) end() (err error) {
 		w.unnotify()
 	}
 	if err = w.Err(); err == nil {
-		w.loop.stop(func(d Driver) { err = d.Close() })
-		return err
+		var closed error
+		if w.loop.stop(func(d Driver) { closed = d.Close() }, w.o.Deadline) {
+			return closed
+		}
+		return fmt.Errorf("dist: rank %d: the driver did not close within %v", w.info.Rank, w.o.Deadline)
 	}
 	w.farewell()
 	w.o.Log(fmt.Sprintf("rank %d ends the job: %v", w.info.Rank, err))
-	w.loop.stop(func(d Driver) { d.Abort(1) })
+	w.loop.stop(func(d Driver) { d.Abort(1) }, w.o.Deadline)
 	return err
 }
 

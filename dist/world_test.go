@@ -27,8 +27,13 @@ func TestAlone(t *testing.T) {
 		t.Errorf("rank %d of %d, %v, stopping %v", w.Rank(), w.Size(), w.Err(), w.Stopping())
 	}
 	x := millrace.FromSlice([]float32{1, 2})
-	if got := fmt.Sprint(w.AllReduce(x)); got != "[1. 2.]" {
-		t.Errorf("the sum is %s", got)
+	for range 3 {
+		if got := fmt.Sprint(w.AllReduce(x)); got != "[1. 2.]" {
+			t.Errorf("the sum is %s", got)
+		}
+	}
+	if w.Lanes() != 1 {
+		t.Errorf("%d lanes for the tensors of one device", w.Lanes())
 	}
 	if err := w.Close(); err != nil {
 		t.Error(err)
@@ -134,6 +139,64 @@ func TestStopping(t *testing.T) {
 	each(ws, func(w *dist.World) {
 		if err := w.Barrier(context.Background()); err != nil || !w.Stopping() {
 			t.Errorf("rank %d: %v, stopping %v", w.Rank(), err, w.Stopping())
+		}
+		w.Close()
+	})
+}
+
+// TestStoppingAhead: ranks that record calls without waiting report the same.
+func TestStoppingAhead(t *testing.T) {
+	ws, errs := open(3, func(int, *dist.Options) {})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	var said [3][20]bool
+	each(ws, func(w *dist.World) {
+		dev, err := millrace.Default()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		s := dev.NewStream()
+		defer s.Close()
+		x := millrace.FromSliceOn(s, []float32{1, 2})
+		for i := range said[0] {
+			if w.Rank() == 1 && i == 7 {
+				w.Ask()
+			}
+			y := w.AllReduce(x)
+			if i%3 == w.Rank() { // the others go on
+				y.Err()
+				time.Sleep(time.Millisecond)
+			}
+			said[w.Rank()][i] = w.Stopping()
+		}
+		w.Close()
+	})
+	if said[0] != said[1] || said[0] != said[2] || said[0][6] || !said[0][19] {
+		t.Errorf("%v", said)
+	}
+}
+
+// TestDeferredClose: a panic of a rank is an error of all, and goes on where Close returns.
+func TestDeferredClose(t *testing.T) {
+	ws, errs := open(2, func(_ int, o *dist.Options) { o.Log = func(string) {} })
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	each(ws, func(w *dist.World) {
+		if w.Rank() == 1 {
+			defer func() {
+				if v := recover(); v != "broken" {
+					t.Errorf("it panicked with %v", v)
+				}
+			}()
+			defer w.Close()
+			panic("broken")
+		}
+		e, ok := errors.AsType[*dist.RankError](w.Barrier(context.Background()))
+		if !ok || e.Rank != 1 || !strings.Contains(e.Error(), "the program panicked: broken") {
+			t.Errorf("the error is %v", e)
 		}
 		w.Close()
 	})

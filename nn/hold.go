@@ -47,14 +47,14 @@ func (w *walker) still() (tensors map[string]*millrace.Tensor, end func(), err e
 		return nil, nil, err
 	}
 	defer free()
-	streams := map[*millrace.Device]*millrace.Stream{}
+	streams := map[millrace.Device]*millrace.Stream{}
 	tensors = map[string]*millrace.Tensor{}
 	for _, n := range w.found {
 		d := n.t.Stream().Device()
-		if streams[d] == nil {
-			streams[d] = d.NewStream()
+		if streams[*d] == nil {
+			streams[*d] = d.NewStream()
 		}
-		tensors[n.Name] = n.t.To(streams[d])
+		tensors[n.Name] = n.t.To(streams[*d])
 	}
 	return tensors, func() {
 		for _, t := range tensors {

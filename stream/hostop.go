@@ -30,7 +30,7 @@ type HostLane struct {
 func (d *Device) NewHostLane() *HostLane { return &HostLane{lane: d.lanes.NewLane()} }
 
 // HostFunc computes a host op: dst from src, which are dense, row-major and aligned for their
-// elements. They are the function's until it returns. fault is the error of the operand, or of finding memory; dst and src are then nil.
+// elements. They are the function's until it returns, and for ever if it returns an error. fault is the error of the operand, or of finding memory; dst and src are then nil.
 type HostFunc = func(dst, src []byte, fault error) error
 
 // HostOp describes a host op.
@@ -192,7 +192,9 @@ func (j *hostJob) compute() *operror.Error {
 	err := m.ReadDense(src, x.in.dt, x.in.form.Shape, j.in)
 	if err != nil {
 		j.call(nil, nil, err)
-	} else if err = j.call(dst, src, nil); err == nil && len(dst) > 0 {
+	} else if err = j.call(dst, src, nil); err != nil {
+		x.Lane.src, x.Lane.dst = nil, nil // a library may still use them
+	} else if len(dst) > 0 {
 		err = m.Driver.Write(j.out.Buf, x.DT, 0, dst)
 	}
 	if err == nil {

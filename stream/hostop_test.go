@@ -147,6 +147,42 @@ func TestHostOpTape(t *testing.T) {
 	}
 }
 
+// TestHostOpsAfterFault: a run of a tape that ends early runs its other host ops with the error as
+// their fault.
+func TestHostOpsAfterFault(t *testing.T) {
+	e := open(t)
+	defer fault.Reset()
+	c := &copies{lane: e.d.NewHostLane()}
+	s := e.d.NewStream()
+	sc := s.OpenScope()
+	in := within(s, sc, []*Value{e.host(Place{S: s}, ir.Shape{1 << 16}, make([]float32, 1<<16)...)})
+	taping := s.StartTape(in)
+	out := in[0]
+	for range 3 {
+		out = c.of(mul(e, out, 2))
+	}
+	sc.Keep(out)
+	sc.Close()
+	tape := taping.End([]*Value{out})
+	if tape == nil {
+		t.Fatal("no tape")
+	}
+	defer tape.Release()
+	c.lane.lane.Queued().Wait()
+	before := c.ran.Load()
+	x, r := e.host(Place{S: s}, ir.Shape{1 << 16}, make([]float32, 1<<16)...), new(Value)
+	for range 32 { // which take what the pool has
+		defer Release(e.host(Place{S: s}, ir.Shape{1 << 16}, make([]float32, 1<<16)...))
+	}
+	fault.SetAfter(fault.Alloc, 1, -1)
+	_, err := tape.Play(s, []*Value{x}, nil, []*Value{r}, false)
+	fault.Reset()
+	c.lane.lane.Queued().Wait()
+	if n := c.ran.Load() - before; err == nil || n != 3 || c.fault.Load() == nil {
+		t.Errorf("%d of 3 host ops ran, with the fault %v; %v", n, c.fault.Load(), err)
+	}
+}
+
 // TestHostOpPanic: a panic of the function is an error of the result, and the lane goes on.
 func TestHostOpPanic(t *testing.T) {
 	e := open(t)

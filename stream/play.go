@@ -96,8 +96,13 @@ func (p *playing) queue(out []*Value) (err error) {
 		return nil
 	}
 	p.begin(out)
-	for _, part := range p.t.parts {
+	for i, part := range p.t.parts {
 		if err = p.part(part); err != nil {
+			for _, later := range p.t.parts[i+1:] {
+				if later.host != nil { // its function must hear of it
+					later.host.submit(s, nil, nil, err)
+				}
+			}
 			p.fail(err, out)
 			return err
 		}

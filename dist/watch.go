@@ -37,7 +37,7 @@ type asked struct {
 	answers map[int]place
 }
 
-// What a rank answers: whether it is in a call.
+// The answers of a rank: whether it is in a call.
 const (
 	outside = "outside"
 	inside  = "inside"

@@ -26,7 +26,7 @@ type Options struct {
 	// n·(Part+1)/Parts, rounded down, of a batch of n. Loaders of all parts, with the same source and
 	// options, read each record once, and return the same number of batches; in an epoch's last batch
 	// a part may have no records. Positions count whole batches, so a State fits any number of
-	// parts. 0 Parts: 1.
+	// parts. Parts is at most the records of a batch; 0: 1.
 	Part, Parts int
 
 	// Workers is the number of goroutines that read records, at most 1024; 0: GOMAXPROCS, but at
@@ -115,6 +115,8 @@ func newLoader(src Source, opt Options) (*Loader, error) {
 		return nil, fmt.Errorf("part %d of %d does not exist", opt.Part, opt.Parts)
 	case l.n < 1:
 		return nil, errors.New("the source has no records")
+	case opt.Parts > min(opt.Batch, l.n):
+		return nil, fmt.Errorf("%d parts are more than the %d records of a batch", opt.Parts, min(opt.Batch, l.n))
 	case opt.DropLast && l.n < opt.Batch:
 		return nil, fmt.Errorf("%d records are fewer than a batch of %d", l.n, opt.Batch)
 	case opt.Shuffle && uint64(l.n) > math.MaxUint32:

@@ -628,6 +628,7 @@ func TestBadOptions(t *testing.T) {
 		"part":          {&counting{n: 3}, data.Options{Batch: 4, Part: 1}},
 		"part below 0":  {&counting{n: 3}, data.Options{Batch: 4, Part: -1, Parts: 2}},
 		"parts":         {&counting{n: 3}, data.Options{Batch: 4, Parts: -2}},
+		"many parts":    {&counting{n: 3}, data.Options{Batch: 4, Parts: 4}},
 		"device":        {&counting{n: 3}, data.Options{Batch: 4, On: noDevice}},
 		"no fields":     {fields{}, data.Options{Batch: 1}},
 		"dtype":         {fields{{Name: "x"}}, data.Options{Batch: 1}},

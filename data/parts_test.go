@@ -10,7 +10,7 @@ import (
 // TestParts: loaders of all parts together return the batches of one loader of the whole, the same
 // number each, and a state of some parts continues with others.
 func TestParts(t *testing.T) {
-	for _, c := range []struct{ n, batch, parts int }{{10, 4, 2}, {10, 4, 3}, {9, 8, 4}, {7, 3, 5}, {5, 100, 2}, {12, 4, 4}, {1, 1, 3}} {
+	for _, c := range []struct{ n, batch, parts int }{{10, 4, 2}, {10, 4, 3}, {9, 8, 4}, {7, 5, 5}, {5, 100, 2}, {12, 4, 4}, {3, 3, 3}, {11, 5, 4}} {
 		for _, drop := range []bool{false, true} {
 			if drop && c.n < c.batch {
 				continue

@@ -23,13 +23,9 @@ import (
 func testEngineEager(t *testing.T) {
 	d := openSettled(t)
 	n := programs(t, 10)
-	for seed := range n {
-		c := progen.Config{Ops: 8, MaxElems: 600, DTypes: shader.DTypes &^ ir.Floats, Groups: groups}
-		if seed%3 == 0 {
-			c.Groups = 0
-		}
-		randomProgram(t, seed, progen.New(6<<32+seed, c), func(prog *ir.Graph) error { return eagerProgram(d, prog, seed) })
-	}
+	randomPrograms(t, n, 6<<32, progen.Config{Ops: 8, MaxElems: 600, DTypes: shader.DTypes &^ ir.Floats}, func(prog *ir.Graph, seed uint64) error {
+		return eagerProgram(d, prog, seed)
+	})
 	noFallbacks(t, d)
 	s := d.Stats().Runtime
 	if _, ok := openGPU(t).(gpurun.Recorder); ok && (s.Prepared < s.Launches/2) {

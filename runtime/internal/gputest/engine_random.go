@@ -40,6 +40,17 @@ func randomProgram(t *testing.T, seed uint64, prog *ir.Graph, run func(*ir.Graph
 	}
 }
 
+// randomPrograms runs n programs with seeds from first on. A third of them have no groups of ops.
+func randomPrograms(t *testing.T, n, first uint64, c progen.Config, run func(prog *ir.Graph, seed uint64) error) {
+	t.Helper()
+	for seed := range n {
+		if c.Groups = groups; seed%3 == 0 {
+			c.Groups = 0
+		}
+		randomProgram(t, seed, progen.New(first+seed, c), func(prog *ir.Graph) error { return run(prog, seed) })
+	}
+}
+
 // testEnginePrograms runs random programs through the public API, twice over the same code. They
 // compute on integers and masks, which give the same bits on every device.
 func testEnginePrograms(t *testing.T) {
@@ -131,13 +142,9 @@ func testEnginePadsBehindReshape(t *testing.T) {
 // would grow by comparisons and cancellation.
 func testEngineFloatPrograms(t *testing.T) {
 	d := openEngine(t)
-	for seed := range programs(t, 24) {
-		c := progen.Config{Ops: 12, MaxElems: 600, DTypes: shader.DTypes, Groups: groups}
-		if seed%3 == 0 {
-			c.Groups = 0
-		}
-		randomProgram(t, seed, progen.New(1<<32+seed, c), func(prog *ir.Graph) error { return floatProgram(d, prog, seed) })
-	}
+	randomPrograms(t, programs(t, 24), 1<<32, progen.Config{Ops: 12, MaxElems: 600, DTypes: shader.DTypes}, func(prog *ir.Graph, seed uint64) error {
+		return floatProgram(d, prog, seed)
+	})
 	noFallbacks(t, d)
 }
 

@@ -396,13 +396,9 @@ func testPrepared(t *testing.T) {
 func testEngineRecorded(t *testing.T) {
 	d := openEngine(t)
 	n := programs(t, 24)
-	for seed := range n {
-		c := progen.Config{Ops: 14, MaxElems: 600, DTypes: shader.DTypes &^ ir.Floats, Groups: groups}
-		if seed%3 == 0 {
-			c.Groups = 0
-		}
-		randomProgram(t, seed, progen.New(5<<32+seed, c), func(prog *ir.Graph) error { return recordedProgram(d, prog, seed) })
-	}
+	randomPrograms(t, n, 5<<32, progen.Config{Ops: 14, MaxElems: 600, DTypes: shader.DTypes &^ ir.Floats}, func(prog *ir.Graph, seed uint64) error {
+		return recordedProgram(d, prog, seed)
+	})
 	noFallbacks(t, d)
 	s := d.Stats()
 	if _, ok := openGPU(t).(gpurun.Recorder); ok && (s.Runtime.Prepared < 10*int64(n) || s.Runtime.Recorded < int64(n)/2) {

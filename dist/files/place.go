@@ -5,26 +5,20 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/millrace-go/millrace/dist/internal/launcher"
 )
 
-// A launcher sets variables from which a part follows.
-type launcher struct {
+// vars are variables of a launcher, from which a part follows.
+type vars struct {
 	name        string
 	part, parts string
 	first, step string // of the numbers of the parts, where they do not count from 0
 	last        string
 }
 
-// ranks are launchers of processes, the nearest to the process first.
-var ranks = []launcher{
-	{name: "Open MPI", part: "OMPI_COMM_WORLD_RANK", parts: "OMPI_COMM_WORLD_SIZE"},
-	{name: "MVAPICH", part: "MV2_COMM_WORLD_RANK", parts: "MV2_COMM_WORLD_SIZE"},
-	{name: "MPICH", part: "PMI_RANK", parts: "PMI_SIZE"},
-	{name: "Slurm's srun", part: "SLURM_PROCID", parts: "SLURM_STEP_NUM_TASKS"},
-}
-
 // arrays are launchers of jobs of one process each, or of one set of ranks.
-var arrays = []launcher{
+var arrays = []vars{
 	{
 		name: "Slurm's array", part: "SLURM_ARRAY_TASK_ID", parts: "SLURM_ARRAY_TASK_COUNT",
 		first: "SLURM_ARRAY_TASK_MIN", step: "SLURM_ARRAY_TASK_STEP", last: "SLURM_ARRAY_TASK_MAX",
@@ -43,15 +37,10 @@ func Place() (part, parts int, err error) { return place(os.LookupEnv) }
 
 func place(lookup func(string) (string, bool)) (part, parts int, err error) {
 	part, parts = 0, 1
-	for _, table := range [][]launcher{arrays, ranks} {
+	for _, table := range [][]vars{arrays, ranks(lookup)} {
 		for _, l := range table {
 			if _, set := lookup(l.part); !set {
 				continue
-			}
-			if l.name == "Slurm's srun" {
-				if _, step := lookup(l.parts); !step {
-					continue // a batch script, which is one process
-				}
 			}
 			p, n, err := l.place(lookup)
 			if err != nil {
@@ -64,7 +53,17 @@ func place(lookup func(string) (string, bool)) (part, parts int, err error) {
 	return part, parts, nil
 }
 
-func (l launcher) place(lookup func(string) (string, bool)) (part, parts int, err error) {
+// ranks are launchers of processes, without one that started the job's script only.
+func ranks(lookup func(string) (string, bool)) (list []vars) {
+	for _, l := range launcher.Ranked() {
+		if _, set := lookup(l.Size); set || !l.Script {
+			list = append(list, vars{name: l.By, part: l.Rank, parts: l.Size})
+		}
+	}
+	return list
+}
+
+func (l vars) place(lookup func(string) (string, bool)) (part, parts int, err error) {
 	number := func(name string, least int) int {
 		if err != nil {
 			return 0

@@ -28,13 +28,31 @@ var rows = []struct {
 	by     string
 	family Family
 	size   string   // the variable with the number of ranks
+	rank   string   // the variable with the process's rank
 	with   []string // variables that must be set too
 }{
-	{"Open MPI's mpirun", OpenMPI, "OMPI_COMM_WORLD_SIZE", nil},
-	{"MVAPICH's mpirun", MPICH, "MV2_COMM_WORLD_SIZE", nil},
-	{"MPICH's mpiexec", MPICH, "PMI_SIZE", nil},
-	{"Slurm's srun", Any, "SLURM_STEP_NUM_TASKS", []string{"SLURM_STEP_ID", "SLURM_PROCID"}},
-	{"a launcher with PMIx", Any, "", []string{"PMIX_RANK"}},
+	{"Open MPI's mpirun", OpenMPI, "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", nil},
+	{"MVAPICH's mpirun", MPICH, "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", nil},
+	{"MPICH's mpiexec", MPICH, "PMI_SIZE", "PMI_RANK", nil},
+	{"Slurm's srun", Any, "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", []string{"SLURM_STEP_ID", "SLURM_PROCID"}},
+	{"a launcher with PMIx", Any, "", "PMIX_RANK", []string{"PMIX_RANK"}},
+}
+
+// Variables are those that tell a process's rank and the number of ranks. Script says that the job's
+// script, which is not a rank, has the first one too.
+type Variables struct {
+	By, Rank, Size string
+	Script         bool
+}
+
+// Ranked returns the variables of the launchers that tell both, the nearest to the process first.
+func Ranked() (list []Variables) {
+	for _, r := range rows {
+		if r.size != "" {
+			list = append(list, Variables{r.by, r.rank, r.size, len(r.with) > 0})
+		}
+	}
+	return list
 }
 
 // Find finds the launcher of this process.

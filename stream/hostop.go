@@ -30,7 +30,8 @@ type HostLane struct {
 func (d *Device) NewHostLane() *HostLane { return &HostLane{lane: d.lanes.NewLane()} }
 
 // HostFunc computes a host op: dst from src, which are dense, row-major and aligned for their
-// elements. They are the function's until it returns, and for ever if it returns an error. fault is the error of the operand, or of finding memory; dst and src are then nil.
+// elements. They are the function's until it returns, and for ever if it returns an error. fault is
+// the error of the operand, or of finding memory; dst and src are then nil.
 type HostFunc = func(dst, src []byte, fault error) error
 
 // HostOp describes a host op.

@@ -22,6 +22,7 @@ import (
 //
 //	Flush    func(FlushEvent)    a segment of a stream was planned, bound and submitted to run
 //	Run      func(RunEvent)      launches ran, or were submitted to a device that works by itself
+//	HostOp   func(HostOpEvent)   a host op ran, such as a collective of package dist
 //	Explore  func(ExploreEvent)  a plan was made for a new segment
 //	Compile  func(CompileEvent)  a compiler finished a kernel, or failed
 //	Tune     func(TuneEvent)     a way to run a kernel was checked, timed, refused or chosen
@@ -45,6 +46,11 @@ type RunEvent = device.RunEvent
 // Chain, how many launches ran together, 1 for a single one; Start and Elapsed.
 type LaunchEvent = device.LaunchEvent
 
+// HostOpEvent describes a run of a host op, such as a collective of package dist: Device and Stream
+// of its operand; Op, its name; Bytes of the operand; Start, when the operand was ready and earlier
+// ones had ended; Elapsed, until its result was in memory; Err.
+type HostOpEvent = device.HostOpEvent
+
 // ExploreEvent describes a plan that was made: Ops, Kernels, Plan as in [FlushEvent], Background,
 // whether no program waited for it, Elapsed.
 type ExploreEvent = device.ExploreEvent
@@ -66,7 +72,7 @@ type CacheEvent = device.CacheEvent
 // TraceWriter writes the events of its hooks as a Chrome trace: a JSON array that
 // chrome://tracing and ui.perfetto.dev show as a timeline. Each stream of a device has a row for
 // recording and one for running, with an arrow from each segment to its launches. Explorations,
-// compiles, tuning and the cache on disk have one row each.
+// compiles, tuning and the cache on disk have one row each, and the host ops of a device have one.
 type TraceWriter struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -96,6 +102,7 @@ const (
 	rowCache
 	rowError
 	rowTune
+	rowHost
 )
 
 // chromeEvent is one entry of the trace event format; times in microseconds.
@@ -145,6 +152,13 @@ func (tw *TraceWriter) Trace() *Trace {
 				}
 				tw.span(at, name, l.Name, l.Start, l.Elapsed, args)
 			}
+		},
+		HostOp: func(e HostOpEvent) {
+			args := map[string]any{"bytes": e.Bytes, "stream": e.Stream}
+			if e.Err != nil {
+				args["error"] = e.Err.Error()
+			}
+			tw.span(row{e.Device, rowHost}, "host ops", e.Op, e.Start, e.Elapsed, args)
 		},
 		Explore: func(e ExploreEvent) {
 			tw.span(row{0, rowExplore}, "exploration", "explore", time.Now().Add(-e.Elapsed), e.Elapsed, map[string]any{
@@ -312,6 +326,7 @@ func bothTraces(a, b *Trace) *Trace {
 	return &Trace{
 		Flush:   both(a.Flush, b.Flush),
 		Run:     both(a.Run, b.Run),
+		HostOp:  both(a.HostOp, b.HostOp),
 		Explore: both(a.Explore, b.Explore),
 		Compile: both(a.Compile, b.Compile),
 		Tune:    both(a.Tune, b.Tune),

@@ -3,8 +3,10 @@ package stream
 import (
 	"errors"
 	"sync"
+	"time"
 	"unsafe"
 
+	"github.com/millrace-go/millrace/internal/engine/device"
 	"github.com/millrace-go/millrace/internal/engine/exec"
 	"github.com/millrace-go/millrace/internal/engine/jobqueue"
 	"github.com/millrace-go/millrace/internal/engine/memory"
@@ -174,8 +176,17 @@ func (j *hostJob) Run() {
 		return
 	}
 	j.after.Wait()
-	if e := j.compute(); e != nil {
+	start := time.Now()
+	e := j.compute()
+	if e != nil {
 		j.out.Fault.Store(e)
+	}
+	if d := j.s.dev; d.TellsHostOp() {
+		ev := device.HostOpEvent{Stream: j.s.num, Op: j.op.Name, Bytes: j.op.in.form.Elems * int64(j.op.in.dt.Size()), Start: start, Elapsed: time.Since(start)}
+		if e != nil {
+			ev.Err = e
+		}
+		d.OnHostOp(ev)
 	}
 	j.in.Unhold(j.op.Lane.lane)
 	j.out.Unhold(j.op.Lane.lane)

@@ -169,13 +169,14 @@ var rowNames = []struct {
 	name string
 }{
 	{profile.RowExplore, "exploration"}, {profile.RowCompile, "compiler"}, {profile.RowTune, "tuning"},
-	{profile.RowCache, "cache on disk"}, {profile.RowFault, "faults"},
+	{profile.RowCache, "cache on disk"}, {profile.RowFault, "faults"}, {profile.RowHost, "host ops"},
 }
 
 // kinds maps the profile's kinds of spans to the report's.
 var kinds = map[profile.Kind]report.Kind{
 	profile.Segment: report.Segment, profile.Run: report.Run, profile.LaunchOf: report.Launch, profile.Explore: report.Explore,
 	profile.Compile: report.Compile, profile.Tune: report.Tune, profile.Cache: report.Cache, profile.Fault: report.Fault,
+	profile.Host: report.Host, profile.Wait: report.Wait,
 }
 
 // spans makes the timeline.

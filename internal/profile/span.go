@@ -12,6 +12,7 @@ const (
 	RowTune
 	RowCache
 	RowFault
+	RowHost
 )
 
 // Kind is the kind of a Span.
@@ -26,6 +27,8 @@ const (
 	Tune
 	Cache
 	Fault
+	Host // op, such as a collective
+	Wait // of a stream for another lane
 )
 
 // Span is something that took time.

@@ -1,7 +1,7 @@
 // What follows from a device's figures.
 
-const kinds = ['segment', 'run', 'launch', 'exploration', 'compile', 'tuning', 'cache', 'fault'];
-const SEGMENT = 0, RUN = 1, LAUNCH = 2, EXPLORE = 3, COMPILE = 4, TUNE = 5, FAULT = 7;
+const kinds = ['segment', 'run', 'launch', 'exploration', 'compile', 'tuning', 'cache', 'fault', 'host op', 'wait'];
+const SEGMENT = 0, RUN = 1, LAUNCH = 2, EXPLORE = 3, COMPILE = 4, TUNE = 5, FAULT = 7, HOST = 8, WAIT = 9;
 const hues = 8; // kernels that have a colour of their own; all others share one
 
 // prepare puts empty lists where there are none, and adds to each kernel what follows from

@@ -34,7 +34,7 @@ function layOut(d) {
     row.bottom = y;
   }
   // Runs below the launches that lie in them.
-  const order = [SEGMENT, RUN, EXPLORE, TUNE, COMPILE, 6, LAUNCH, FAULT];
+  const order = [SEGMENT, RUN, EXPLORE, TUNE, COMPILE, 6, HOST, WAIT, LAUNCH, FAULT];
   spans.sort((a, b) => order.indexOf(a.k) - order.indexOf(b.k) || a.s - b.s);
   return { rows, spans, height: y };
 }

@@ -131,6 +131,8 @@ const (
 	Tune                // a way to run a kernel was timed
 	Cache               // a read or write of the cache on disk
 	Fault               // an instant
+	Host                // a host op ran, such as a collective
+	Wait                // a stream waited for a host op or for another stream
 )
 
 // Point is the use of memory at one time.

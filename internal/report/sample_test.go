@@ -47,7 +47,7 @@ func sampleDevice(launches int, opened time.Time) Device {
 	d := Device{
 		Name: "cpu", Description: "avx2, 2 threads", Opened: opened, Flops: 2.15e11, Bytes: 2.1e10,
 		Sampled: "The first 16 launches of a kernel and every 64th after them are timed one by one.",
-		Rows:    []string{"stream 1", "stream 2", "exploration", "compiler", "tuning", "cache"},
+		Rows:    []string{"stream 1", "stream 2", "exploration", "compiler", "tuning", "cache", "host ops"},
 	}
 	for i, k := range sampleKernels {
 		d.Kernels = append(d.Kernels, Kernel{
@@ -119,6 +119,8 @@ func sampleDevice(launches int, opened time.Time) Device {
 		}
 		pass++
 	}
+	span(6, Host, t*0.6, 900, -1, "allreduce of 4194304 bytes, stream 1")
+	span(0, Wait, t*0.6+200, 700, -1, "")
 	span(0, Fault, t*0.7, 0, -1, "index 70 is out of range of 64 (gpt.go:41)")
 	d.Now = t + 2000
 	d.Launch = 1.8 // the cumsum takes about that long for any size

@@ -55,7 +55,7 @@ function timeline(d, open) {
     const n = Math.max(1, width - gutter), per = (whole.to - whole.from) / n;
     const sums = new Float64Array(n);
     for (const s of spans) {
-      if (s.k === SEGMENT || s.k === RUN || s.k === FAULT) continue;
+      if (s.k === SEGMENT || s.k === RUN || s.k >= FAULT) continue;
       const a = (s.s - whole.from) / per, b = Math.max((s.s + s.d - whole.from) / per, a + 0.02);
       for (let i = Math.max(0, Math.floor(a)); i < Math.min(n, b); i++) sums[i] += Math.min(b, i + 1) - Math.max(a, i);
     }

@@ -90,6 +90,23 @@ func (d *Base) OnError(err error) {
 	}
 }
 
+// TellsHostOp reports whether a profile or a hook wants host ops.
+func (d *Base) TellsHostOp() bool {
+	return d.Profile != nil || d.Opts.Trace != nil && d.Opts.Trace.HostOp != nil
+}
+
+// OnHostOp reports a host op that ran. The caller has checked TellsHostOp.
+func (d *Base) OnHostOp(ev HostOpEvent) {
+	if d.Profile != nil {
+		note := errorNote(fmt.Sprintf("%s of %d bytes, stream %d", ev.Op, ev.Bytes, ev.Stream), ev.Err)
+		d.Profile.Tell(profile.Span{Row: profile.RowHost, Kind: profile.Host, Start: ev.Start, Took: ev.Elapsed, Of: -1, Note: note})
+	}
+	if t := d.Opts.Trace; t != nil && t.HostOp != nil {
+		ev.Device = d.Number
+		d.Hook(func() { t.HostOp(ev) })
+	}
+}
+
 // OnExplore reports a new plan.
 func (d *Base) OnExplore(ev ExploreEvent) {
 	note := ev.Plan

@@ -10,6 +10,7 @@ import (
 type Trace struct {
 	Flush   func(FlushEvent)
 	Run     func(RunEvent)
+	HostOp  func(HostOpEvent)
 	Explore func(ExploreEvent)
 	Compile func(CompileEvent)
 	Tune    func(TuneEvent)
@@ -49,6 +50,17 @@ type LaunchEvent struct {
 	Chain   int    // number of launches that ran together tile by tile, this one first
 	Start   time.Time
 	Elapsed time.Duration
+}
+
+// HostOpEvent describes one run of a host op, such as a collective of package dist.
+type HostOpEvent struct {
+	Device  uint64
+	Stream  uint64 // of its operand
+	Op      string
+	Bytes   int64 // of its operand
+	Start   time.Time
+	Elapsed time.Duration // from there, where the operand is ready and earlier ones of the lane are done, to the result
+	Err     error
 }
 
 // ExploreEvent describes a new plan.

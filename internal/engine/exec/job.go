@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/millrace-go/millrace/autotune"
 	"github.com/millrace-go/millrace/internal/engine/device"
@@ -10,6 +11,7 @@ import (
 	"github.com/millrace-go/millrace/internal/engine/memory"
 	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/internal/operror"
+	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -96,15 +98,30 @@ func (j *Job) recycle() {
 // Run waits for the jobs in After and executes the job. It computes no results whose operands
 // were never written.
 func (j *Job) Run() {
-	for _, m := range j.After {
-		m.Wait()
-	}
+	await(j.by, j.After)
 	if j.Alone != nil {
 		j.Alone()
 	} else {
 		j.now(nil)
 	}
 	j.end()
+}
+
+// await waits for jobs of other lanes. The report shows the wait in the row of the stream, of which
+// x is the Binder, if known.
+func await(x *Binder, list []jobqueue.Moment) {
+	for _, m := range list {
+		if m.Passed() {
+			continue
+		}
+		if x == nil || x.Profile == nil {
+			m.Wait()
+			continue
+		}
+		start := time.Now()
+		m.Wait()
+		x.Profile.Tell(profile.Span{Row: profile.Row(x.Number), Kind: profile.Wait, Start: start, Took: time.Since(start), Of: -1})
+	}
 }
 
 // now runs the launches. A non-nil err is the failure of a run that already took place.

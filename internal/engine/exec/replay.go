@@ -112,9 +112,7 @@ func (r *Replay) Submit(start bool) {
 
 // Run executes the run; the lane calls it.
 func (r *Replay) Run() {
-	for _, m := range r.after {
-		m.Wait()
-	}
+	await(r.by, r.after)
 	b := r.b
 	bad := false
 	for _, blk := range r.blocks[:b.inputs] {

@@ -29,6 +29,7 @@ func TestTraceWriter(t *testing.T) {
 	hooks.Flush(millrace.FlushEvent{Stream: 3, Reason: "sync", Start: time.Now()})
 	hooks.Run(millrace.RunEvent{Device: 2, Stream: 3, Segment: 9, Kernels: 2, Start: time.Now(), Elapsed: time.Millisecond,
 		Launches: []millrace.LaunchEvent{{Kernel: "abc", Name: "mul+add", Chain: 1, Start: time.Now(), Elapsed: time.Millisecond}}})
+	hooks.HostOp(millrace.HostOpEvent{Device: 2, Stream: 3, Op: "allreduce", Bytes: 64, Start: time.Now(), Elapsed: time.Millisecond, Err: errors.New("no answer")})
 	hooks.Explore(millrace.ExploreEvent{Ops: 5, Kernels: 1, Elapsed: time.Millisecond})
 	hooks.Compile(millrace.CompileEvent{Kernel: "abc", Elapsed: time.Millisecond, Err: errors.New(`no "cc"`)})
 	hooks.Tune(millrace.TuneEvent{Kernel: "abc", Candidate: "threads=1", Step: "timed", Runs: 3, Elapsed: time.Millisecond})
@@ -57,11 +58,14 @@ func TestTraceWriter(t *testing.T) {
 		if e.Name == "compile" && e.Args["error"] != `no "cc"` {
 			t.Errorf("compile: %+v", e)
 		}
+		if e.Name == "allreduce" && (e.Dur != 1000 || e.Args["bytes"] != 64.0 || e.Args["error"] != "no answer") {
+			t.Errorf("host op: %+v", e)
+		}
 		if e.Name == "timed" && (e.Dur != 3000 || e.Args["candidate"] != "threads=1") || e.Name == "refused" && e.Args["error"] != "other results" {
 			t.Errorf("tuning: %+v", e)
 		}
 	}
-	want := map[string]int{"segment": 2, "explore": 1, "compile": 1, "error": 1, "timed": 1, "refused": 1, "thread_name": 6, "run": 1, "mul+add": 1, "launches": 2}
+	want := map[string]int{"segment": 2, "explore": 1, "compile": 1, "error": 1, "timed": 1, "refused": 1, "thread_name": 7, "run": 1, "allreduce": 1, "mul+add": 1, "launches": 2}
 	for name, n := range want {
 		if count[name] != n {
 			t.Errorf("%d events %q, want %d:\n%s", count[name], name, n, out.Bytes())

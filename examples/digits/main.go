@@ -7,9 +7,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	_ "embed"
 	"flag"
 	"log"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/data"
 	"github.com/millrace-go/millrace/examples/models"
+	"github.com/millrace-go/millrace/examples/samples"
 	"github.com/millrace-go/millrace/nn"
 	"github.com/millrace-go/millrace/optim"
 )
@@ -31,24 +30,9 @@ func main() {
 	}
 }
 
-// digits are the first 300 of the 1,797 of UCI's optdigits test set (E. Alpaydin, C. Kaynak;
-// CC BY 4.0).
-//
-//go:embed testdata/digits.csv
-var digits []byte
-
-// table reads a file, or the digits in the program if path is empty.
-func table(path string) (*data.Table, error) {
-	opt := data.CSVOptions{Label: "-1", Classes: 10, Comment: '#', Shape: []int{1, 8, 8}}
-	if path == "" {
-		return data.ReadCSV(bytes.NewReader(digits), "digits.csv", opt)
-	}
-	return data.CSV(path, opt)
-}
-
 // run trains on four fifths of the digits and returns the share of the others that it recognises.
 func run(ctx context.Context, path string, epochs, batch int) (float64, error) {
-	all, err := table(path)
+	all, err := samples.Digits(path)
 	if err != nil {
 		return 0, err
 	}

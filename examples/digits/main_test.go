@@ -10,7 +10,7 @@ import (
 )
 
 func TestRun(t *testing.T) {
-	part, err := run(context.Background(), "testdata/digits.csv", 3, 32)
+	part, err := run(context.Background(), "", 3, 32)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"flag"
 	"fmt"
 	"log"
@@ -20,6 +19,7 @@ import (
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/data"
 	"github.com/millrace-go/millrace/examples/models"
+	"github.com/millrace-go/millrace/examples/samples"
 	"github.com/millrace-go/millrace/nn"
 	"github.com/millrace-go/millrace/optim"
 )
@@ -53,7 +53,7 @@ func main() {
 
 // run trains, writes, and returns the mean loss of the last tenth of the steps.
 func run(ctx context.Context, o options) (float64, error) {
-	text, err := o.read()
+	text, err := samples.Text(o.text)
 	if err != nil {
 		return 0, err
 	}
@@ -144,19 +144,6 @@ func run(ctx context.Context, o options) (float64, error) {
 	}
 	fmt.Println(more)
 	return last / float64(max(n, 1)), nil
-}
-
-// plays are the first lines of the text of Karpathy's char-rnn (MIT licence, 2022 Andrej
-// Karpathy).
-//
-//go:embed testdata/input.txt
-var plays string
-
-func (o options) read() (string, error) {
-	if o.text == "" {
-		return plays, nil
-	}
-	return data.ReadText(o.text)
 }
 
 // write draws one character after another, each from what the model says of those before.

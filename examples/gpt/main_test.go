@@ -13,7 +13,7 @@ import (
 )
 
 func TestRun(t *testing.T) {
-	o := options{text: "testdata/input.txt", model: "small", dtype: "float32", batch: 4, steps: 40, write: 5, lr: 3e-3, seed: 1}
+	o := options{model: "small", dtype: "float32", batch: 4, steps: 40, write: 5, lr: 3e-3, seed: 1}
 	recorded, err := run(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestRun(t *testing.T) {
 
 // Half precision learns what single precision does.
 func TestHalf(t *testing.T) {
-	o := options{text: "testdata/input.txt", model: "small", dtype: "float32", batch: 4, steps: 40, lr: 3e-3, seed: 1}
+	o := options{model: "small", dtype: "float32", batch: 4, steps: 40, lr: 3e-3, seed: 1}
 	want, err := run(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -53,8 +53,8 @@ func TestHalf(t *testing.T) {
 func TestBad(t *testing.T) {
 	for _, o := range []options{
 		{text: "testdata/none.txt", model: "small", dtype: "float32"},
-		{text: "testdata/input.txt", model: "large", dtype: "float32"},
-		{text: "testdata/input.txt", model: "small", dtype: "int8"},
+		{model: "large", dtype: "float32"},
+		{model: "small", dtype: "int8"},
 	} {
 		if _, err := run(context.Background(), o); err == nil {
 			t.Errorf("%+v works", o)

@@ -101,12 +101,12 @@ unit() {
 # the others find their place beside them.
 go_test_all() {
 	# shellcheck disable=SC2046 # a list of packages
-	go test -vet=off -timeout 20m ./runtime/cpu ./internal/testing/apitest ./runtime/webgpu ./runtime/opengl ./autodiff ./cmd/fusebench ./stream $(go list ./... | grep -v '/internal/lint$\|/runtime/vulkan$\|/dist/mpi$')
+	go test -vet=off -timeout 20m ./runtime/cpu ./internal/testing/apitest ./runtime/webgpu ./runtime/opengl ./autodiff ./cmd/fusebench ./stream $(go list ./... | grep -v '/internal/lint$\|/runtime/vulkan$\|/dist/mpi$\|/examples/dp$')
 }
 
 # mpi runs ranks under the launchers of Open MPI and MPICH. Without one its tests are skipped.
 mpi() {
-	step mpi go test -vet=off -count=1 -timeout 20m ./dist/mpi
+	step mpi go test -vet=off -count=1 -timeout 20m ./dist/mpi ./examples/dp
 	[ "$CGO_ENABLED" = 0 ] || step mpi-nocgo env CGO_ENABLED=0 go test -vet=off -count=1 -timeout 20m -run 'Collectives|Signals' ./dist/mpi
 }
 

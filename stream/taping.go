@@ -103,6 +103,7 @@ type Taping struct {
 	before  []handleBefore
 	revived map[*Value]bool // values recomputed for the tape, so they are from before it
 	since   tapesNow        // the counts when the taping began
+	by      int64           // the goroutine that records
 }
 
 // StartTape records on a tape the ops that follow, with arguments in memory. Until End or Cancel
@@ -137,7 +138,7 @@ func (s *Stream) StartTape(args []*Value) *Taping {
 		t.known[st] = tapeSource{tapeArg, i}
 		t.tape.inputs = append(t.tape.inputs, tapeInput{v.dt, v.form, st.View})
 	}
-	t.since = s.dev.tapes.begin()
+	t.since, t.by = s.dev.tapes.begin(), goroutine()
 	s.taping = t
 	s.elsewhere.Store(false)
 	s.onTape.Store(true)

@@ -1,7 +1,10 @@
 package stream
 
 import (
+	"bytes"
+	goruntime "runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -150,9 +153,9 @@ func (s *Stream) takes(v *Value) {
 }
 
 // noteSet tells the current tape, if there is one, that t names v now and named old before; old
-// still has t's hold. If neither value is on a stream that records a tape, the set may be by the
-// recorded function or by another goroutine. The two cases look the same, so tapes that are being
-// recorded then cannot be run again.
+// still has t's hold. Tapes that are being recorded cannot be run again if another goroutine sets a
+// handle on their stream, which a run must not repeat. The same holds if neither value is on a stream
+// that records a tape: the set may then be by the recorded function or by another goroutine.
 func noteSet(t, old, v *Value) {
 	var at *Stream
 	unclear := false
@@ -162,7 +165,7 @@ func noteSet(t, old, v *Value) {
 			at = s
 		}
 	}
-	if at == nil || unclear {
+	if at == nil || unclear || !at.recordedHere() {
 		for _, s := range []*Stream{v.home, old.home} {
 			if s != nil && s.dev.tapes.n.Load() > 0 {
 				s.dev.tapes.mu.Lock()
@@ -180,6 +183,21 @@ func noteSet(t, old, v *Value) {
 	if at.taping != nil {
 		at.taping.keep(t, old) // after set, which counts the other handles of old
 	}
+}
+
+// recordedHere reports whether the calling goroutine records the stream's tape, if there is one.
+func (s *Stream) recordedHere() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taping == nil || s.taping.by == goroutine()
+}
+
+// goroutine is the number of the calling goroutine. It takes about a microsecond.
+func goroutine() int64 {
+	var text [64]byte // "goroutine 18 [running]:" and more
+	words := bytes.Fields(text[:goruntime.Stack(text[:], false)])
+	n, _ := strconv.ParseInt(string(words[1]), 10, 64)
+	return n
 }
 
 // handleBefore is the value that a handle from outside named before it was set.

@@ -311,3 +311,54 @@ func TestRecordingResultsApart(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRecordingBesideSets: what another goroutine sets on the stream of a recording, while its
+// function is called, is not set again by later runs, and stays as it is after a trial.
+func TestRecordingBesideSets(t *testing.T) {
+	for _, axes := range [][]millrace.Axes{nil, {{"n"}}} {
+		dev := openSpec(t, "cpu:compile=off")
+		w := millrace.ZerosOn(dev, millrace.Float32, 2)
+		set := func(v float64) { w.Set(millrace.FullOn(dev, millrace.Float32, v-1, 2).AddScalar(1)) }
+		calls, beside := 0, 3 // the first calls come beside sets
+		rec := millrace.NewRecording(func(sc *millrace.Scope, in []*tensor) ([]*tensor, error) {
+			if calls++; calls <= beside {
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					set(float64(calls))
+				}()
+				<-done
+			}
+			return []*tensor{in[0].MulScalar(2)}, nil
+		}, axes...)
+		for run := range 12 {
+			set(9)
+			want, before := float32(9), calls
+			out, err := rec.Run(nil, millrace.OnesOn(dev, millrace.Float32, 3+run%2*len(axes)))
+			if err != nil || floatsOf(t, out[0])[2] != 2 {
+				t.Fatalf("run %d: %v", run, err)
+			}
+			if before < min(calls, beside) {
+				want = float32(min(calls, beside))
+			}
+			if run > 8 && calls != before {
+				t.Errorf("run %d calls the function", run)
+			}
+			if got := floatsOf(t, w)[1]; got != want {
+				t.Errorf("run %d, calls %d to %d: the tensor is %v, want %v", run, before+1, calls, got, want)
+			}
+		}
+		if calls <= beside {
+			t.Errorf("%d calls", calls)
+		}
+	}
+}
+
+func floatsOf(t *testing.T, x *tensor) []float32 {
+	t.Helper()
+	v, err := millrace.Values[float32](x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/hostmem"
+	"github.com/millrace-go/millrace/internal/portion"
 )
 
 // Options say how a [Loader] makes batches.
@@ -22,11 +23,13 @@ type Options struct {
 	Seed     uint64 // seed of the orders
 	DropLast bool   // skip the last batch of an epoch if it is smaller than the others
 
-	// Part and Parts make a loader read one of Parts parts of each batch: records n·Part/Parts up to
-	// n·(Part+1)/Parts, rounded down, of a batch of n. Loaders of all parts, with the same source and
-	// options, read each record once, and return the same number of batches; in an epoch's last batch
-	// a part may have no records. Positions count whole batches, so a State fits any number of
-	// parts. Parts is at most the records of a batch; 0: 1.
+	// Part and Parts make a loader read one of Parts parts of each batch of n records. An odd number
+	// of parts is cut at n·Part/Parts, rounded down. An even number is half as many parts, each cut
+	// in halves; the second half has the odd record. So the halves of a part are parts of the batch.
+	// Loaders of all parts, with the same source and options, read each record once, and return the
+	// same number of batches; in an epoch's last batch a part may have no records. Positions count
+	// whole batches, so a State fits any number of parts. Parts is at most the records of a batch;
+	// 0: 1.
 	Part, Parts int
 
 	// Workers is the number of goroutines that read records, at most 1024; 0: GOMAXPROCS, but at
@@ -157,10 +160,7 @@ func (l *Loader) fits(memory int64) error {
 func (l *Loader) most() int { return (min(l.opt.Batch, l.n)-1)/l.opt.Parts + 1 }
 
 // cut returns the part's records of a batch of n: from and to.
-func (l *Loader) cut(n int) (from, to int) {
-	bound := func(part int) int { return n/l.opt.Parts*part + n%l.opt.Parts*part/l.opt.Parts }
-	return bound(l.opt.Part), bound(l.opt.Part + 1)
-}
+func (l *Loader) cut(n int) (from, to int) { return portion.Of(n, l.opt.Parts, l.opt.Part) }
 
 // place finds the device.
 func (l *Loader) place() (err error) {

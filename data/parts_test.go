@@ -82,3 +82,28 @@ func TestParts(t *testing.T) {
 		}
 	}
 }
+
+// TestPartsNest: the halves of a part are parts of twice as many, so a batch can be divided again.
+func TestPartsNest(t *testing.T) {
+	for n := 8; n <= 17; n++ {
+		records := func(part, parts int) (list []int) {
+			l := loader(t, &counting{n: n}, data.Options{Batch: n, Part: part, Parts: parts})
+			for b, err := range l.Batches(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				list = append(list, b.Records...)
+				b.Release()
+			}
+			return list
+		}
+		for _, parts := range []int{1, 2, 3, 4} {
+			for part := range parts {
+				whole, half := records(part, parts), records(2*part, 2*parts)
+				if !slices.Equal(half, whole[:len(whole)/2]) || !slices.Equal(records(2*part+1, 2*parts), whole[len(whole)/2:]) {
+					t.Errorf("%d records: part %d of %d is %v, its first half %v", n, part, parts, whole, half)
+				}
+			}
+		}
+	}
+}

@@ -12,8 +12,19 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// executable is the hash of the file that this process runs.
-var executable = sync.OnceValues(func() (uint64, error) {
+// hashed is the hash of the file that this process runs.
+var hashed struct {
+	once sync.Once
+	hash uint64
+	err  error
+}
+
+func executable() (uint64, error) {
+	hashed.once.Do(func() { hashed.hash, hashed.err = hashExecutable() })
+	return hashed.hash, hashed.err
+}
+
+func hashExecutable() (uint64, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return 0, err
@@ -26,7 +37,7 @@ var executable = sync.OnceValues(func() (uint64, error) {
 	h := xxhash.New()
 	_, err = f.WriteTo(h)
 	return h.Sum64(), err
-})
+}
 
 // hello tells all ranks the machine and the program of this one.
 func (w *World) hello() (err error) {

@@ -33,8 +33,16 @@ var sums = map[millrace.DType]func(dst []byte, parts [][]byte){
 	millrace.Uint16:   tree[uint16],
 	millrace.Uint32:   tree[uint32],
 	millrace.Uint64:   tree[uint64],
-	millrace.Float16:  widened(half.WidenFloat16, half.NarrowFloat16),
-	millrace.BFloat16: widened(half.WidenBFloat16, half.NarrowBFloat16),
+	millrace.Float16:  sumFloat16,
+	millrace.BFloat16: sumBFloat16,
+}
+
+func sumFloat16(dst []byte, parts [][]byte) {
+	widened(dst, parts, half.WidenFloat16, half.NarrowFloat16)
+}
+
+func sumBFloat16(dst []byte, parts [][]byte) {
+	widened(dst, parts, half.WidenBFloat16, half.NarrowBFloat16)
 }
 
 // checkSum finds dtypes that cannot be added.
@@ -85,24 +93,22 @@ func tree[T number](dst []byte, parts [][]byte) {
 	}
 }
 
-// widened makes the sum of a dtype that is added in float32.
-func widened(wide func(uint16) float32, narrow func(float32) uint16) func(dst []byte, parts [][]byte) {
-	return func(dst []byte, parts [][]byte) {
-		to := as[uint16](dst)
-		memory := make([]float32, len(parts)*min(sumBlock, len(to)))
-		block := make([][]float32, len(parts))
-		for at := 0; at < len(to); at += sumBlock {
-			n := min(sumBlock, len(to)-at)
-			for r, p := range parts {
-				block[r] = memory[r*n : (r+1)*n]
-				for k, x := range as[uint16](p)[at : at+n] {
-					block[r][k] = wide(x)
-				}
+// widened is the sum of a dtype that is added in float32.
+func widened(dst []byte, parts [][]byte, wide func(uint16) float32, narrow func(float32) uint16) {
+	to := as[uint16](dst)
+	memory := make([]float32, len(parts)*min(sumBlock, len(to)))
+	block := make([][]float32, len(parts))
+	for at := 0; at < len(to); at += sumBlock {
+		n := min(sumBlock, len(to)-at)
+		for r, p := range parts {
+			block[r] = memory[r*n : (r+1)*n]
+			for k, x := range as[uint16](p)[at : at+n] {
+				block[r][k] = wide(x)
 			}
-			fold(block)
-			for k, x := range block[0] {
-				to[at+k] = narrow(x)
-			}
+		}
+		fold(block)
+		for k, x := range block[0] {
+			to[at+k] = narrow(x)
 		}
 	}
 }

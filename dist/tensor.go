@@ -3,9 +3,11 @@ package dist
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
+	"github.com/millrace-go/millrace/internal/distapi"
 	"github.com/millrace-go/millrace/internal/hostapi"
 	"github.com/millrace-go/millrace/internal/operror"
 )
@@ -74,6 +76,18 @@ func (w *World) allReduce(t *millrace.Tensor) *millrace.Tensor {
 	return w.collective("allreduce", t, checkSum(dt), t.Shape(), func(dst, src []byte) error { return w.sum(dt, dst, src) })
 }
 
+// hooked guards the functions of package distapi. A sync.OnceFunc would be linked to every program
+// that imports package optim.
+var hooked sync.Once
+
+func hook() {
+	distapi.AllReduce = func(world any, name string, lines []string, tensor any) any {
+		w, t := world.(*World), tensor.(*millrace.Tensor)
+		dt := t.DType()
+		return w.planned(plan{name, lines}, t, checkSum(dt), t.Shape(), func(dst, src []byte) error { return w.sum(dt, dst, src) })
+	}
+}
+
 func (w *World) reduceScatter(t *millrace.Tensor) *millrace.Tensor {
 	dt := t.DType()
 	bad := checkSum(dt)
@@ -138,23 +152,27 @@ func (w *World) equal(size int) []int {
 	return at
 }
 
-// collective records a call on a tensor's bytes. A call that this rank alone can see to be wrong is
-// not begun.
+// collective is planned for a call on one tensor.
 func (w *World) collective(op string, t *millrace.Tensor, bad error, shape []int, run func(dst, src []byte) error) *millrace.Tensor {
+	return w.planned(plan{op, []string{form(t)}}, t, bad, shape, run)
+}
+
+// planned records a call on a tensor's bytes. A call that this rank alone can see to be wrong is not
+// begun.
+func (w *World) planned(p plan, t *millrace.Tensor, bad error, shape []int, run func(dst, src []byte) error) *millrace.Tensor {
 	own := t.Err()
 	if errors.Is(own, operror.ErrNoValue) {
 		bad = own
 	} else if own != nil {
 		bad = nil
-		w.post(&call{plan: plan{op: op}, fault: own}) // the other ranks must hear of it
+		w.post(&call{plan: plan{op: p.op}, fault: own}) // the other ranks must hear of it
 	}
 	if bad == nil {
 		bad = w.Err()
 	}
 	if bad != nil || own != nil {
-		return hostapi.Fail(op, bad, []any{t}).(*millrace.Tensor)
+		return hostapi.Fail(p.op, bad, []any{t}).(*millrace.Tensor)
 	}
-	p := plan{op, []string{form(t)}}
 	begin := func() func(dst, src []byte, fault error) error {
 		c := &call{plan: p, ready: make(chan struct{})}
 		w.post(c)
@@ -165,7 +183,7 @@ func (w *World) collective(op string, t *millrace.Tensor, bad error, shape []int
 			return c.err
 		}
 	}
-	return hostapi.HostOp(w.hostLane(t.Stream().Device()), op, t, t.DType(), shape, begin).(*millrace.Tensor)
+	return hostapi.HostOp(w.hostLane(t.Stream().Device()), p.op, t, t.DType(), shape, begin).(*millrace.Tensor)
 }
 
 // hostLane is the lane for the tensors of a device.

@@ -103,6 +103,7 @@ func Open(ctx context.Context, o Options) (*World, error) {
 		return nil, err
 	}
 	w.listen()
+	hooked.Do(hook)
 	return w, nil
 }
 

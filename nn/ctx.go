@@ -185,6 +185,30 @@ func (c *Ctx) Used() []*Param {
 	return list
 }
 
+// Changed lists the buffers that the pass has given new values so far, with these values, in the
+// order of their first update. If random numbers were drawn, the last one is the counter of
+// CtxOptions.Random. It is for a caller that sets them itself, in place of [Ctx.Commit].
+func (c *Ctx) Changed() (buffers []*Param, values []*millrace.Tensor) {
+	if c == nil {
+		return nil, nil
+	}
+	if c.first != nil {
+		return c.first.Changed()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range c.changed {
+		buffers = append(buffers, u.p)
+		values = append(values, u.fresh)
+	}
+	if c.draws > 0 {
+		counter := c.of(c.opt.Random.Counter)
+		buffers = append(buffers, counter.p)
+		values = append(values, counter.handle.AddScalar(float64(c.draws)))
+	}
+	return buffers, values
+}
+
 func (c *Ctx) update(p *Param, t *millrace.Tensor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

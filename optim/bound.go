@@ -20,8 +20,8 @@ type BoundStep struct {
 }
 
 // Bind makes a BoundStep for inputs of these dtypes and shapes; [SetInput] writes the inputs. Its
-// results have the bits of Run's. A step that accumulates, checks for finite numbers or reads a
-// value cannot be bound: that is millrace.ErrUnsupported. Later Freeze calls on parameters have no
+// results have the bits of Run's. A step that accumulates, works [Across] ranks, checks for finite
+// numbers or reads a value cannot be bound: that is millrace.ErrUnsupported. Later Freeze calls on parameters have no
 // effect on a BoundStep.
 func (s *Step) Bind(in ...*millrace.Tensor) (*BoundStep, error) {
 	if err := s.check("bind"); err != nil {
@@ -29,6 +29,9 @@ func (s *Step) Bind(in ...*millrace.Tensor) (*BoundStep, error) {
 	}
 	if s.steps > 1 || s.finite || s.o.scaling != nil {
 		return nil, failure("bind", fmt.Errorf("%w: a Step with Accumulate, CheckFinite or a LossScale cannot be bound", millrace.ErrUnsupported))
+	}
+	if s.ranks != nil {
+		return nil, failure("bind", fmt.Errorf("%w: a Step with Across cannot be bound yet: its sums wait for other ranks", millrace.ErrUnsupported))
 	}
 	o := s.o
 	if err := o.turn.take(nil, "bind"); err != nil {

@@ -39,6 +39,8 @@
 // this for errors found before it runs, such as a bad shape. Errors found during the run are
 // carried by the parameters that depend on them; those must be loaded again.
 //
+// [Across] makes a step one of several processes: see package dist.
+//
 // # Half precision
 //
 // [Compute] makes layers compute in bfloat16 or float16 while parameters stay float32. float16 also

@@ -165,6 +165,11 @@ func (o *Optimizer) state() ([]nn.Named, error) {
 	if err := o.begin(); err != nil {
 		return nil, err
 	}
+	return o.tensors()
+}
+
+// tensors is State for the caller with the turn.
+func (o *Optimizer) tensors() ([]nn.Named, error) {
 	if err := o.progress.write(); err != nil {
 		return nil, err
 	}

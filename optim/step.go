@@ -22,6 +22,7 @@ type Step struct {
 	steps  int              // number of steps that make one update
 	record bool
 	finite bool
+	ranks  ranks // nil: the step is of one rank
 	err    error // error of a bad option
 
 	closed atomic.Bool
@@ -174,6 +175,14 @@ func (s *Step) Run(ctx context.Context, in ...*millrace.Tensor) (*millrace.Tenso
 	if err := s.check("step"); err != nil {
 		return nil, err
 	}
+	loss, err := s.run(ctx, in)
+	if err != nil && s.ranks != nil {
+		s.ranks.fail(err)
+	}
+	return loss, err
+}
+
+func (s *Step) run(ctx context.Context, in []*millrace.Tensor) (*millrace.Tensor, error) {
 	if ctx != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -190,6 +199,11 @@ func (s *Step) Run(ctx context.Context, in ...*millrace.Tensor) (*millrace.Tenso
 	}
 	for _, t := range in {
 		if err := t.Err(); err != nil {
+			return nil, err
+		}
+	}
+	if s.ranks != nil {
+		if err := s.ranks.begin(ctx, s, in); err != nil {
 			return nil, err
 		}
 	}
@@ -226,93 +240,148 @@ func (s *Step) Close() {
 	})
 }
 
+// ranks is how a step works with other ranks. Only [Across] makes one, so that programs without it
+// are not linked with package dist.
+type ranks interface {
+	// begin prepares a run.
+	begin(ctx context.Context, s *Step, in []*millrace.Tensor) error
+	// gradients is backward for the whole batch.
+	gradients(s *Step, sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Param]*millrace.Tensor) (found, error)
+	// fail tells the other ranks of an error of a run.
+	fail(err error)
+}
+
 // found is the result of a forward and backward pass.
 type found struct {
 	loss  *millrace.Tensor
 	grads []*millrace.Tensor // by parameter, nil for those that the pass did not use
 	ok    *millrace.Tensor   // a Bool number: gradients are finite; nil if not checked
 	used  []*nn.Param        // parameters that it used and did not change
+	sets  []set              // new values of buffers that are still to be set
 
 	// held are the handles of the weights in the gradients, if the update continues with them.
 	// The engine then sees one tensor, which the new value can replace in place.
 	held map[*nn.Param]*millrace.Tensor
 }
 
+// handles returns a scope's own handles for a pass: those of as, and of the parameters. Without as,
+// a pass makes them itself.
+func (s *Step) handles(inner *millrace.Scope, as map[*nn.Param]*millrace.Tensor) map[*nn.Param]*millrace.Tensor {
+	own := make(map[*nn.Param]*millrace.Tensor, len(as))
+	for p, t := range as {
+		own[p] = t.To(inner)
+	}
+	if as != nil {
+		for _, p := range s.o.params {
+			if own[p.Param] == nil {
+				own[p.Param] = p.Tensor().To(inner)
+			}
+		}
+	}
+	return own
+}
+
+// passed is a pass with its gradients.
+type passed struct {
+	c      *nn.Ctx
+	loss   *millrace.Tensor
+	params []*param // that it used
+	grads  []*millrace.Tensor
+}
+
+// pass computes the loss and its gradients in a scope. ready, if not nil, is called with each
+// gradient as soon as it is complete.
+func (s *Step) pass(inner *millrace.Scope, in []*millrace.Tensor, own map[*nn.Param]*millrace.Tensor, ready func(p *param, grad *millrace.Tensor)) (x passed, err error) {
+	o := s.o
+	x.c = nn.NewCtx(nn.CtxOptions{Train: true, Watch: true, Random: s.random, DType: s.dt, Scope: inner, As: own, CheckFinite: s.finite})
+	args := make([]*millrace.Tensor, len(in))
+	for i, t := range in {
+		args[i] = t.To(inner)
+	}
+	o.turn.ask(func() { x.loss = s.f(x.c, args) })
+	if err := x.loss.Err(); err != nil {
+		return x, err
+	}
+	scaled := x.loss
+	if o.scaling != nil {
+		scale := own[o.scaling.scale]
+		if scale == nil {
+			scale = o.scaling.scale.Tensor().To(inner)
+		}
+		scaled = x.loss.Cast(millrace.Float32).Mul(scale)
+	}
+	var handles []*millrace.Tensor
+	x.params, handles = o.own(x.c.Watched())
+	if len(x.params) == 0 {
+		return x, failure("step", o.noneUsed())
+	}
+	options := autodiff.Options{CheckFinite: s.finite}
+	if ready != nil {
+		options.Ready = func(i int, grad *millrace.Tensor) { ready(x.params[i], grad) }
+	}
+	x.grads, err = options.Grad(scaled, handles...)
+	return x, failure("step", err)
+}
+
 // backward computes the loss and its gradients in a scope inside of sc; sc owns the returned
 // tensors. as are replacement handles of parameters, for a recorded step. Without them everything
 // is computed before buffers change.
 func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Param]*millrace.Tensor) (x found, err error) {
-	o := s.o
+	if s.ranks != nil {
+		return s.ranks.gradients(s, sc, in, as)
+	}
 	err = sc.Scope(func(inner *millrace.Scope) error {
-		own := make(map[*nn.Param]*millrace.Tensor, len(as))
-		for p, t := range as {
-			own[p] = t.To(inner)
-		}
-		if as != nil {
-			x.held = map[*nn.Param]*millrace.Tensor{}
-			for _, p := range o.params {
-				if own[p.Param] == nil {
-					own[p.Param] = p.Tensor().To(inner)
-				}
-			}
-		}
-		c := nn.NewCtx(nn.CtxOptions{Train: true, Watch: true, Random: s.random, DType: s.dt, Scope: inner, As: own, CheckFinite: s.finite})
-		args := make([]*millrace.Tensor, len(in))
-		for i, t := range in {
-			args[i] = t.To(inner)
-		}
-		var made *millrace.Tensor
-		o.turn.ask(func() { made = s.f(c, args) })
-		if err := made.Err(); err != nil {
+		own := s.handles(inner, as)
+		p, err := s.pass(inner, in, own, nil)
+		if err != nil {
 			return err
 		}
-		scaled := made
-		if o.scaling != nil {
-			scale := own[o.scaling.scale]
-			if scale == nil {
-				scale = o.scaling.scale.Tensor().To(inner)
+		x.grads = make([]*millrace.Tensor, len(s.o.params))
+		for i, of := range p.params {
+			x.grads[of.index] = p.grads[i]
+		}
+		x.loss = autodiff.Detach(p.loss)
+		if s.o.scaling != nil {
+			x.ok = finite(x.grads)
+		}
+		if err := s.finish(inner, &x, own, as); err != nil {
+			return err
+		}
+		x.used = p.c.Used()
+		return p.c.CommitIf(x.ok)
+	})
+	return x, err
+}
+
+// finish keeps what was found when its scope ends. Without as it is computed first.
+func (s *Step) finish(inner *millrace.Scope, x *found, own, as map[*nn.Param]*millrace.Tensor) error {
+	keep := append([]*millrace.Tensor{x.loss, x.ok}, x.grads...)
+	for _, set := range x.sets {
+		keep = append(keep, set.to)
+	}
+	for _, t := range keep {
+		if t == nil {
+			continue
+		}
+		if err := t.Err(); err != nil {
+			return err
+		}
+		if as == nil {
+			if err := t.Eval(); err != nil {
+				return err
 			}
-			scaled = made.Cast(millrace.Float32).Mul(scale)
 		}
-		params, handles := o.own(c.Watched())
-		if len(params) == 0 {
-			return failure("step", o.noneUsed())
-		}
-		derivatives, err := autodiff.Options{CheckFinite: s.finite}.Grad(scaled, handles...)
-		if err != nil {
-			return failure("step", err)
-		}
-		x.grads = make([]*millrace.Tensor, len(o.params))
-		for i, p := range params {
-			x.grads[p.index] = derivatives[i]
-			if as != nil && as[p.Param] == nil {
+		inner.Keep(t)
+	}
+	if as != nil {
+		x.held = map[*nn.Param]*millrace.Tensor{}
+		for i, p := range s.o.params {
+			if x.grads[i] != nil && as[p.Param] == nil {
 				x.held[p.Param] = inner.Keep(own[p.Param])
 			}
 		}
-		x.loss = autodiff.Detach(made)
-		keep := append([]*millrace.Tensor{x.loss}, x.grads...)
-		if o.scaling != nil {
-			x.ok = finite(x.grads)
-			keep = append(keep, x.ok)
-		}
-		for _, t := range keep {
-			if t == nil {
-				continue
-			}
-			if err := t.Err(); err != nil {
-				return err
-			}
-			if as == nil {
-				if err := t.Eval(); err != nil {
-					return err
-				}
-			}
-			inner.Keep(t)
-		}
-		x.used = c.Used()
-		return c.CommitIf(x.ok)
-	})
-	return x, err
+	}
+	return nil
 }
 
 var errAllFrozen = errors.New("all parameters of the optimiser are frozen")
@@ -353,6 +422,9 @@ func (s *Step) eager(e ending, in []*millrace.Tensor) (loss *millrace.Tensor, ha
 		}
 		if err := s.o.end(s.on, e, x.grads, x.ok); err != nil {
 			return err
+		}
+		for _, b := range x.sets {
+			b.p.Tensor().Set(b.to)
 		}
 		has = which(x.grads)
 		loss = sc.Keep(x.loss)

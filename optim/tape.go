@@ -136,7 +136,7 @@ func (s *Step) recorded(t *tape, sc *millrace.Scope, in []*millrace.Tensor) ([]*
 		return nil, err
 	}
 	t.has = which(f.grads)
-	x := &pass{o: o, sc: sc, rates: rates, grads: f.grads, ok: f.ok, as: as, held: f.held}
+	x := &pass{o: o, sc: sc, rates: rates, grads: f.grads, ok: f.ok, as: as, held: f.held, sets: f.sets}
 	if err := x.finish(t.e, t.sums); err != nil {
 		return nil, err
 	}

@@ -13,9 +13,11 @@ import (
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
 	"github.com/millrace-go/millrace/data"
+	"github.com/millrace-go/millrace/dist"
 	"github.com/millrace-go/millrace/imagex"
 	"github.com/millrace-go/millrace/internal/testing/filetest"
 	"github.com/millrace-go/millrace/nn"
+	"github.com/millrace-go/millrace/optim"
 )
 
 // optionUse is a struct of options with a use of it.
@@ -83,6 +85,20 @@ func optionUses(t *testing.T) []optionUse {
 			use: func(opt any) error {
 				nn.NewLinear(4, 2).Forward(nn.NewCtx(opt.(nn.CtxOptions)), millrace.Ones(millrace.Float32, 1, 4)).Eval()
 				return nil
+			}},
+		{zero: optim.Ranks{}, max: map[string]int64{"Leaves": 1 << 16}, neg: map[string]bool{"SameEvery": true},
+			free: map[string]string{"Bucket": "more than there are is all", "SameEvery": "a number of updates"},
+			use: func(opt any) error {
+				w, err := dist.Open(context.Background(), dist.Options{})
+				if err != nil {
+					return err
+				}
+				defer w.Close()
+				m := nn.NewLinear(4, 2)
+				loss := func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor { return m.Forward(c, in[0]).Mean() }
+				s := optim.SGD(nn.Params(m)).Step(loss, optim.Across(w, opt.(optim.Ranks)))
+				_, err = s.Run(context.Background(), millrace.Ones(millrace.Float32, 3, 4))
+				return err
 			}},
 		{zero: millrace.PlanFilter{}, use: func(opt any) error { return nil }},
 		{zero: millrace.Options{Device: "cpu"}, max: map[string]int64{"Threads": 1024, "QueueCap": 256, "Compile": 5, "Tier": 2, "Explore": 1, "Fusion": 1, "Denormals": 1, "Tune": 3, "Subgroups": 2, "Narrow": 2, "Matrices": 2, "Precision": 3},

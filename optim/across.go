@@ -1,0 +1,128 @@
+package optim
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/dist"
+	"github.com/millrace-go/millrace/nn"
+)
+
+// Ranks say how a step works with the other ranks of a World: see [Across]. The zero value suits
+// most programs.
+type Ranks struct {
+	// Leaves is the number of parts of the whole batch, each of which has a pass of its own; 0: one
+	// for each rank. It is a multiple of the number of ranks. Results depend on Leaves and not on the
+	// number of ranks, bit by bit, if each rank has 1, 2, 4, 8 and so on of them. More leaves are
+	// smaller passes, which take longer. At most 65536.
+	Leaves int
+	// Bucket is how many bytes of gradients are sent at once while the rest of the backward pass
+	// runs; 0: 4 MiB, and 1 MiB for the first. Results do not depend on it.
+	Bucket int
+	// SameEvery is the number of updates between comparisons of parameters, state and buffers among
+	// the ranks, as by [dist.World.Same]. The first one is before the first run. They wait for the
+	// updates so far. 0: 100; below 0: never.
+	SameEvery int
+}
+
+// Across makes each run a step of all ranks of w: its inputs are this rank's rows of the batch, and
+// the loss and the update are those of the whole batch. Axis 0 of the inputs counts rows; an input
+// whose axis 0 differs from the first input's is the same for all rows. The whole batch consists of
+// the ranks' rows in order, divided as data.Options says, so that a [data.Loader] with Part and
+// Parts gives the inputs. The function's loss is the mean over its rows.
+//
+// Each rank computes the gradients of its leaves (see [Ranks]), and all ranks add them up, weighted
+// by rows, in one order: the leaves as neighbours in pairs, again and again. Clipping, the loss
+// scale and CheckFinite see the sum. Buffers of floats that a pass changes, such as running means,
+// get the mean of the leaves' values, weighted by rows; others must be equal on all ranks. Leaf l
+// draws its random numbers with a key of its own. A rank may have no rows, but not all.
+//
+// All ranks make the same steps with the same options and run them in the same order, also among
+// other calls of w. Parameters and state are equal at first. The World's errors are those of the run
+// or of the results. An error of one rank's run ends the World, because other ranks wait for this one:
+// it is an error of all. Bind is ErrUnsupported.
+func Across(w *dist.World, r Ranks) StepOption {
+	return func(s *Step) error {
+		switch {
+		case w == nil || w.Size() == 0:
+			return errors.New("Across: the World was not made by dist.Open")
+		case r.Leaves < 0 || r.Leaves > mostLeaves || r.Leaves%w.Size() != 0:
+			return fmt.Errorf("Across: %d leaves cannot be divided among %d ranks", r.Leaves, w.Size())
+		case r.Bucket < 0:
+			return fmt.Errorf("Across: a bucket cannot have %d bytes", r.Bucket)
+		}
+		r.Leaves = cmp.Or(r.Leaves, w.Size())
+		r.SameEvery = cmp.Or(r.SameEvery, usualSame)
+		s.ranks = &across{w: w, opt: r, leaves: r.Leaves / w.Size()}
+		return nil
+	}
+}
+
+const (
+	mostLeaves = 1 << 16
+	usualSame  = 100 // updates between comparisons
+)
+
+// across is the work of a step with other ranks. The caller has the optimiser's turn.
+type across struct {
+	w      *dist.World
+	opt    Ranks
+	leaves int // of this rank
+
+	checked int         // updates at the last comparison plus 1; 0: there was none
+	buffers []*nn.Param // that passes have changed
+}
+
+// begin prepares a run: it checks the inputs, and compares the ranks when that is due.
+func (a *across) begin(ctx context.Context, s *Step, in []*millrace.Tensor) error {
+	if err := a.w.Err(); err != nil {
+		return err
+	}
+	if err := a.check(in); err != nil {
+		return err
+	}
+	n := s.o.progress.updates
+	if a.opt.SameEvery < 0 || a.checked == n+1 || a.checked > 0 && n%a.opt.SameEvery != 0 {
+		return nil
+	}
+	a.checked = n + 1
+	list := s.o.Params()
+	state, err := s.o.tensors()
+	if err != nil {
+		return err
+	}
+	list = append(list, state...)
+	if s.random != nil {
+		list = append(list, s.random.State()...)
+	}
+	for i, b := range a.buffers {
+		list = append(list, nn.Named{Name: bufferName(i), Param: b})
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return a.w.Same(ctx, list...)
+}
+
+// check reports inputs that have no rows to divide.
+func (a *across) check(in []*millrace.Tensor) error {
+	switch most := 1 << 24 / a.w.Size(); {
+	case len(in) == 0:
+		return failure("step", fmt.Errorf("%w: a step with Across needs an input, whose axis 0 counts the rows of this rank", millrace.ErrShape))
+	case in[0].Rank() == 0:
+		return failureOf("step", fmt.Errorf("%w: the first input of a step with Across has no axis 0, which would count the rows of this rank", millrace.ErrShape), in...)
+	case in[0].Dim(0) > most: // a float32 holds the sum of all ranks' rows exactly
+		return failureOf("step", fmt.Errorf("%w: a step with Across of %d ranks takes at most %d rows of each", millrace.ErrShape, a.w.Size(), most), in...)
+	}
+	return nil
+}
+
+// fail tells the other ranks of an error, unless all have it.
+func (a *across) fail(err error) {
+	if !errors.Is(err, dist.ErrMismatch) {
+		a.w.Fail(err)
+	}
+}

@@ -1,0 +1,130 @@
+package optim
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/distapi"
+	"github.com/millrace-go/millrace/internal/hostapi"
+)
+
+// A bucket is some addends of one dtype in one tensor, which all ranks add up by one call. A call
+// begins while later ops of the backward pass are still recorded and run.
+
+const (
+	usualBucket = 4 << 20
+	firstBucket = 1 << 20 // the others wait for nothing then
+)
+
+type bucket struct {
+	dt    millrace.DType
+	parts []*millrace.Tensor // as vectors
+	to    []place
+	lines []string // name, dtype and shape of each
+	bytes int
+	sum   *millrace.Tensor
+}
+
+// place is where a sum is wanted, and its shape.
+type place struct {
+	t     **millrace.Tensor
+	shape []int
+}
+
+// gradient sends the gradient of a parameter's last leaf, or nil, with those of the others.
+func (j *joint) gradient(p *param, t *millrace.Tensor) {
+	for k := len(j.whole) - 1; k >= 0; k-- {
+		if grads := j.whole[k].grads; grads != nil {
+			t = add(grads[p.index], t)
+		}
+	}
+	if j.gone[p.index] = t != nil; t != nil {
+		j.send(t, fmt.Sprintf("%s %v %v", p.Name, p.Tensor().DType(), t.Shape()), &j.total.grads[p.index])
+	}
+}
+
+// rest sends what is left when the last backward pass has ended; last is that leaf's.
+func (j *joint) rest(last addends) {
+	for _, p := range j.s.o.params {
+		if !j.gone[p.index] {
+			j.gradient(p, nil)
+		}
+	}
+	for k := len(j.whole) - 1; k >= 0; k-- {
+		last.loss, last.buffers = add(j.whole[k].loss, last.loss), addAll(j.whole[k].buffers, last.buffers)
+	}
+	j.send(last.loss, fmt.Sprintf("loss %v %v", j.loss, last.loss.Shape()), &j.total.loss)
+	j.total.buffers = make([]*millrace.Tensor, len(last.buffers))
+	for i, t := range last.buffers {
+		if t != nil {
+			j.send(t, fmt.Sprintf("%s %v %v", bufferName(i), j.floats[j.buffers[i]], t.Shape()), &j.total.buffers[i])
+		}
+	}
+	j.send(j.keep(millrace.FullOn(j.now, millrace.Float32, float64(j.rows))), "rows", &j.all)
+	for _, dt := range []millrace.DType{millrace.Float64, millrace.Float32} {
+		j.flush(j.open[dt])
+	}
+}
+
+func bufferName(i int) string { return fmt.Sprintf("buffer %d", i) }
+
+// send adds a tensor to a bucket and ends it.
+func (j *joint) send(t *millrace.Tensor, line string, to **millrace.Tensor) {
+	dt := t.DType()
+	b := j.open[dt]
+	if b != nil && b.bytes >= j.limit() { // not before: an op still holds the last gradient, which a cut would store
+		j.flush(b)
+		b = nil
+	}
+	if b == nil {
+		b = &bucket{dt: dt}
+		j.open[dt] = b
+	}
+	b.to = append(b.to, place{to, t.Shape()})
+	b.lines = append(b.lines, line)
+	b.bytes += t.Len() * dt.Size()
+	b.parts = append(b.parts, j.keep(t.Reshape(t.Len())))
+	hostapi.Drop(t)
+}
+
+func (j *joint) limit() int {
+	if j.opt.Bucket == 0 && len(j.sent) == 0 {
+		return firstBucket
+	}
+	return cmp.Or(j.opt.Bucket, usualBucket)
+}
+
+// flush adds a bucket up over all ranks.
+func (j *joint) flush(b *bucket) {
+	if b == nil {
+		return
+	}
+	delete(j.open, b.dt)
+	t := millrace.Concat(0, b.parts...)
+	for _, p := range b.parts {
+		hostapi.Drop(p)
+	}
+	lines := append([]string{j.plan()}, b.lines...)
+	b.sum = j.keep(distapi.AllReduce(j.w, fmt.Sprintf("step, bucket %d", len(j.sent)), lines, t).(*millrace.Tensor))
+	hostapi.Drop(t)
+	j.sent = append(j.sent, b)
+}
+
+// plan has the options that all ranks must have in common.
+func (j *joint) plan() string {
+	return fmt.Sprintf("%s, %d leaves, Accumulate(%d), SameEvery %d", j.s.o.rule.name, j.opt.Leaves, j.s.steps, j.opt.SameEvery)
+}
+
+// split takes the sums of a bucket apart.
+func (b *bucket) split() {
+	at := 0
+	for _, p := range b.to {
+		n := 1
+		for _, d := range p.shape {
+			n *= d
+		}
+		*p.t = b.sum.Slice(millrace.R(at, at+n)).Reshape(p.shape...)
+		at += n
+	}
+}

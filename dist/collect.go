@@ -1,10 +1,6 @@
 package dist
 
-import (
-	"unsafe"
-
-	"github.com/millrace-go/millrace"
-)
+import "unsafe"
 
 // The functions of this file exchange bytes. They run on the lane's goroutine, between [World.meet]
 // and the end of the call, and assume that all ranks run the same one with the same sizes. Memory
@@ -52,8 +48,9 @@ func (w *World) broadcast(buf []byte, root int) error {
 	return w.loop.begin(buf, func(d Driver) (Pending, error) { return d.Broadcast(buf, root) }).wait()
 }
 
-// sumPart writes this rank's part of the sum to dst: of src, which has a part for each rank.
-func (w *World) sumPart(dt millrace.DType, dst, src []byte, at []int) error {
+// sumPart writes this rank's part of the sum to dst: of src, which has a part for each rank. add is a
+// function of the table of sums.
+func (w *World) sumPart(add func(dst []byte, parts [][]byte), dst, src []byte, at []int) error {
 	n, mine := w.info.Size, len(dst)
 	recv := w.room(n * mine)
 	recvAt, parts := make([]int, n+1), make([][]byte, n)
@@ -64,20 +61,20 @@ func (w *World) sumPart(dt millrace.DType, dst, src []byte, at []int) error {
 	if err := w.exchange(recv, src, at, recvAt); err != nil {
 		return err
 	}
-	sums[dt](dst, parts)
+	add(dst, parts)
 	return nil
 }
 
 // sum writes the sum of all ranks' src to dst, which may be the same memory: each rank adds a part,
-// and then gathers all parts. Every rank sends and receives about twice the bytes of src.
-func (w *World) sum(dt millrace.DType, dst, src []byte) error {
+// and then gathers all parts. size is that of an element. Every rank sends and receives about twice the bytes of src.
+func (w *World) sum(add func(dst []byte, parts [][]byte), size int, dst, src []byte) error {
 	if w.info.Size == 1 {
 		copy(dst, src)
 		return nil
 	}
-	at := w.cuts(len(src)/dt.Size(), dt.Size())
+	at := w.cuts(len(src)/size, size)
 	mine := dst[at[w.info.Rank]:at[w.info.Rank+1]]
-	if err := w.sumPart(dt, mine, src, at); err != nil {
+	if err := w.sumPart(add, mine, src, at); err != nil {
 		return err
 	}
 	return w.gatherInto(dst, mine, at)

@@ -45,6 +45,15 @@ func sumBFloat16(dst []byte, parts [][]byte) {
 	widened(dst, parts, half.WidenBFloat16, half.NarrowBFloat16)
 }
 
+// stepSum is the sum of a dtype in a training step. bfloat16 is rounded after each addition there, so
+// that the bits do not depend on which additions of the tree a rank has already made.
+func stepSum(dt millrace.DType) func(dst []byte, parts [][]byte) {
+	if dt == millrace.BFloat16 {
+		return treeBFloat16
+	}
+	return sums[dt]
+}
+
 // checkSum finds dtypes that cannot be added.
 func checkSum(dt millrace.DType) error {
 	if sums[dt] == nil {
@@ -63,21 +72,35 @@ type number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
+func plus[T number](a, b []T) {
+	b = b[:len(a)]
+	for k := range a {
+		a[k] += b[k]
+	}
+}
+
+func plusBFloat16(a, b []uint16) {
+	b = b[:len(a)]
+	for k := range a {
+		a[k] = half.NarrowBFloat16(half.WidenBFloat16(a[k]) + half.WidenBFloat16(b[k]))
+	}
+}
+
 // fold adds the parts in the order above. The sum is then in the first one.
-func fold[T number](parts [][]T) {
+func fold[T number](parts [][]T, plus func(a, b []T)) {
 	for step := 1; step < len(parts); step *= 2 {
 		for i := 0; i+step < len(parts); i += 2 * step {
-			a, b := parts[i], parts[i+step]
-			b = b[:len(a)]
-			for k := range a {
-				a[k] += b[k]
-			}
+			plus(parts[i], parts[i+step])
 		}
 	}
 }
 
 // tree adds parts, which it overwrites, into dst.
-func tree[T number](dst []byte, parts [][]byte) {
+func tree[T number](dst []byte, parts [][]byte) { blocks(dst, parts, plus[T]) }
+
+func treeBFloat16(dst []byte, parts [][]byte) { blocks(dst, parts, plusBFloat16) }
+
+func blocks[T number](dst []byte, parts [][]byte, plus func(a, b []T)) {
 	to, all := as[T](dst), make([][]T, len(parts))
 	block := make([][]T, len(parts))
 	for r, p := range parts {
@@ -88,7 +111,7 @@ func tree[T number](dst []byte, parts [][]byte) {
 		for r := range all {
 			block[r] = all[r][at:end]
 		}
-		fold(block)
+		fold(block, plus)
 		copy(to[at:end], block[0])
 	}
 }
@@ -106,7 +129,7 @@ func widened(dst []byte, parts [][]byte, wide func(uint16) float32, narrow func(
 				block[r][k] = wide(x)
 			}
 		}
-		fold(block)
+		fold(block, plus[float32])
 		for k, x := range block[0] {
 			to[at+k] = narrow(x)
 		}

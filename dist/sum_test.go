@@ -1,6 +1,9 @@
 package dist
 
 import (
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/millrace-go/millrace"
@@ -31,15 +34,50 @@ func TestRoundedOnce(t *testing.T) {
 	}
 }
 
+// TestRoundedEach: a step's sum of bfloat16 has the bits of additions that are rounded each, so parts
+// of it may be added before.
+func TestRoundedEach(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{1, 2, 3, 4, 5, 8} {
+		parts, want := make([][]byte, n), make([][]millrace.BF16, n)
+		for i := range parts {
+			parts[i] = aligned(2 * 3000)
+			for k := range as[millrace.BF16](parts[i]) {
+				as[millrace.BF16](parts[i])[k] = millrace.NewBF16(float32(r.NormFloat64() * math.Pow(4, float64(i))))
+			}
+			want[i] = slices.Clone(as[millrace.BF16](parts[i]))
+		}
+		for len(want) > 1 {
+			var next [][]millrace.BF16
+			for i := 0; i < len(want); i += 2 {
+				next = append(next, want[i])
+				if i+1 < len(want) {
+					for k, x := range want[i+1] {
+						want[i][k] = millrace.NewBF16(want[i][k].Float32() + x.Float32())
+					}
+				}
+			}
+			want = next
+		}
+		dst := aligned(2 * 3000)
+		stepSum(millrace.BFloat16)(dst, parts)
+		if !slices.Equal(as[millrace.BF16](dst), want[0]) {
+			t.Errorf("%d parts: other bits", n)
+		}
+	}
+}
+
 func BenchmarkSum(b *testing.B) {
 	const n = 1 << 20
-	for _, dt := range []millrace.DType{millrace.Float32, millrace.BFloat16} {
-		b.Run(dt.String(), func(b *testing.B) {
+	for name, sum := range map[string]func(dst []byte, parts [][]byte){
+		"float32": sums[millrace.Float32], "bfloat16": sums[millrace.BFloat16], "bfloat16 of steps": stepSum(millrace.BFloat16),
+	} {
+		b.Run(name, func(b *testing.B) {
 			parts := [][]byte{aligned(n), aligned(n)}
 			dst := aligned(n)
 			b.SetBytes(n)
 			for b.Loop() {
-				sums[dt](dst, parts)
+				sum(dst, parts)
 			}
 		})
 	}

@@ -73,7 +73,7 @@ func custom(t *millrace.Tensor, forward, backward func(*millrace.Tensor) *millra
 
 func (w *World) allReduce(t *millrace.Tensor) *millrace.Tensor {
 	dt := t.DType() // t may be released before the call runs
-	return w.collective("allreduce", t, checkSum(dt), t.Shape(), func(dst, src []byte) error { return w.sum(dt, dst, src) })
+	return w.collective("allreduce", t, checkSum(dt), t.Shape(), func(dst, src []byte) error { return w.sum(sums[dt], dt.Size(), dst, src) })
 }
 
 // hooked guards the functions of package distapi. A sync.OnceFunc would be linked to every program
@@ -84,7 +84,7 @@ func hook() {
 	distapi.AllReduce = func(world any, name string, lines []string, tensor any) any {
 		w, t := world.(*World), tensor.(*millrace.Tensor)
 		dt := t.DType()
-		return w.planned(plan{name, lines}, t, checkSum(dt), t.Shape(), func(dst, src []byte) error { return w.sum(dt, dst, src) })
+		return w.planned(plan{name, lines}, t, checkSum(dt), t.Shape(), func(dst, src []byte) error { return w.sum(stepSum(dt), dt.Size(), dst, src) })
 	}
 }
 
@@ -100,7 +100,7 @@ func (w *World) reduceScatter(t *millrace.Tensor) *millrace.Tensor {
 			copy(dst, src)
 			return nil
 		}
-		return w.sumPart(dt, dst, src, w.equal(len(dst)))
+		return w.sumPart(sums[dt], dst, src, w.equal(len(dst)))
 	})
 }
 

@@ -62,7 +62,7 @@ func (j *joint) rest(last addends) {
 		}
 	}
 	j.send(j.keep(millrace.FullOn(j.now, millrace.Float32, float64(j.rows))), "rows", &j.all)
-	for _, dt := range []millrace.DType{millrace.Float64, millrace.Float32} {
+	for _, dt := range []millrace.DType{millrace.Float64, millrace.BFloat16, millrace.Float32} {
 		j.flush(j.open[dt])
 	}
 }
@@ -113,7 +113,11 @@ func (j *joint) flush(b *bucket) {
 
 // plan has the options that all ranks must have in common.
 func (j *joint) plan() string {
-	return fmt.Sprintf("%s, %d leaves, Accumulate(%d), SameEvery %d", j.s.o.rule.name, j.opt.Leaves, j.s.steps, j.opt.SameEvery)
+	text := fmt.Sprintf("%s, %d leaves, Accumulate(%d), SameEvery %d", j.s.o.rule.name, j.opt.Leaves, j.s.steps, j.opt.SameEvery)
+	if j.opt.Wire != millrace.Invalid {
+		text += fmt.Sprintf(", gradients sent in %v", j.opt.Wire)
+	}
+	return text
 }
 
 // split takes the sums of a bucket apart.

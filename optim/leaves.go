@@ -145,7 +145,7 @@ func (j *joint) leaf(i, from, to int, last bool, sum *addends) error {
 		j.key(own, j.w.Rank()*j.leaves+i)
 		sum.grads = make([]*millrace.Tensor, len(j.s.o.params))
 		p, err := j.s.pass(leaf, j.slice(from, to), own, func(p *param, g *millrace.Tensor) {
-			t := j.weighted(g, to-from)
+			t := j.weighted(g, to-from, j.opt.wire(g.DType()))
 			hostapi.Drop(g) // a cut of the stream need not store it
 			if last {
 				j.gradient(p, t)
@@ -157,7 +157,7 @@ func (j *joint) leaf(i, from, to int, last bool, sum *addends) error {
 			return err
 		}
 		j.loss = p.loss.DType()
-		sum.loss = j.weighted(autodiff.Detach(p.loss), to-from)
+		sum.loss = j.weighted(autodiff.Detach(p.loss), to-from, computed(j.loss))
 		j.note(p.c, sum, to-from)
 		if last {
 			j.rest(*sum)
@@ -212,15 +212,14 @@ func (j *joint) slice(from, to int) []*millrace.Tensor {
 	return in
 }
 
-// weighted is t times the number of rows, in the dtype of sums; without rows it is -0.
-func (j *joint) weighted(t *millrace.Tensor, rows int) *millrace.Tensor {
-	dt := computed(t.DType())
+// weighted is t times the number of rows, in the dtype of its sum; without rows it is -0.
+func (j *joint) weighted(t *millrace.Tensor, rows int, dt millrace.DType) *millrace.Tensor {
 	if rows == 0 {
 		return j.keep(millrace.FullOn(j.now, dt, math.Copysign(0, -1), t.Shape()...))
 	}
 	var temps temps
 	defer temps.end()
-	return j.keep(temps.keep(temps.of(t).cast(dt).times(float64(rows))))
+	return j.keep(temps.keep(temps.of(t).cast(computed(t.DType())).times(float64(rows)).cast(dt)))
 }
 
 // note adds the new values of a pass's buffers, and what it used.
@@ -242,7 +241,7 @@ func (j *joint) note(c *nn.Ctx, sum *addends, rows int) {
 			sum.buffers = append(sum.buffers, nil)
 		}
 		j.floats[p] = t.DType()
-		sum.buffers[k] = j.weighted(t, rows)
+		sum.buffers[k] = j.weighted(t, rows, computed(t.DType()))
 	}
 	for _, p := range c.Used() {
 		if !slices.Contains(j.used, p) {
@@ -258,11 +257,11 @@ func (j *joint) collect(x *found) error {
 	}
 	by := map[millrace.DType]*millrace.Tensor{millrace.Float32: j.all}
 	mean := func(t *millrace.Tensor) *millrace.Tensor {
-		dt := t.DType()
+		dt := computed(t.DType())
 		if by[dt] == nil {
 			by[dt] = j.all.Cast(dt)
 		}
-		return t.Div(by[dt])
+		return t.Cast(dt).Div(by[dt])
 	}
 	x.used, x.grads = j.used, j.total.grads
 	for i, g := range x.grads {

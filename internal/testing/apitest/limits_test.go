@@ -86,7 +86,7 @@ func optionUses(t *testing.T) []optionUse {
 				nn.NewLinear(4, 2).Forward(nn.NewCtx(opt.(nn.CtxOptions)), millrace.Ones(millrace.Float32, 1, 4)).Eval()
 				return nil
 			}},
-		{zero: optim.Ranks{}, max: map[string]int64{"Leaves": 1 << 16}, neg: map[string]bool{"SameEvery": true},
+		{zero: optim.Ranks{}, max: map[string]int64{"Leaves": 1 << 16, "Wire": 0}, neg: map[string]bool{"SameEvery": true},
 			free: map[string]string{"Bucket": "more than there are is all", "SameEvery": "a number of updates"},
 			use: func(opt any) error {
 				w, err := dist.Open(context.Background(), dist.Options{})

@@ -307,3 +307,22 @@ func TestAllFrozen(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestUpdateOfFrozen: Update changes a parameter by the gradient it is given, also one that was
+// frozen before the optimiser had any state for it.
+func TestUpdateOfFrozen(t *testing.T) {
+	for name, make := range optimisers {
+		dev := open(t, "cpu:cache=off,compile=off")
+		w := nn.NewParam(millrace.OnesOn(dev, millrace.Float32, 3))
+		w.Freeze(true)
+		o := make([]nn.Named{{Name: "w", Param: w}}, LR(0.5))
+		g := millrace.OnesOn(dev, millrace.Float32, 3)
+		if err := o.Update([]*millrace.Tensor{g}); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if v := values[float32](t, w.Tensor()); v[0] >= 1 {
+			t.Errorf("%s: the parameter is %v", name, v)
+		}
+	}
+}

@@ -218,14 +218,16 @@ func (o *Optimizer) begin() error {
 		if err := p.Tensor().Err(); err != nil {
 			return failure(o.rule.name, fmt.Errorf("parameter %q: %w", p.Name, err))
 		}
-		o.keep(p)
+		if !p.Frozen() {
+			p.begin()
+		}
 	}
 	return o.progress.read()
 }
 
-// keep creates a parameter's state, unless it exists or the parameter is frozen.
-func (o *Optimizer) keep(p *param) {
-	if p.state != nil || p.Frozen() || len(p.names) == 0 {
+// begin creates a parameter's state, unless it exists.
+func (p *param) begin() {
+	if p.state != nil || len(p.names) == 0 {
 		return
 	}
 	t := p.Tensor()

@@ -30,6 +30,11 @@ func (o *Optimizer) Update(grads []*millrace.Tensor) error {
 	if err := (&pass{o: o, grads: grads}).check(); err != nil {
 		return err
 	}
+	for i, g := range grads {
+		if g != nil {
+			o.params[i].begin() // a frozen parameter may have no state yet
+		}
+	}
 	if err := o.end(o.home(), ending{last: true, steps: 1}, grads, nil); err != nil {
 		return err
 	}

@@ -40,20 +40,10 @@ func Cases() []Case {
 	return append(all, mistakes()...)
 }
 
-// Find returns the case of a name.
-func Find(name string) (Case, bool) {
-	for _, c := range Cases() {
-		if c.Name == name {
-			return c, true
-		}
-	}
-	return Case{}, false
-}
-
-// Run runs all cases. start runs one with a number of ranks, and returns what Run returned on each,
+// Run runs cases. start runs one with a number of ranks, and returns what Run returned on each,
 // and the driver's own errors.
-func Run(t *testing.T, start func(t *testing.T, c Case, ranks int) []error) {
-	for _, c := range Cases() {
+func Run(t *testing.T, cases []Case, start func(t *testing.T, c Case, ranks int) []error) {
+	for _, c := range cases {
 		for _, n := range c.Ranks {
 			t.Run(fmt.Sprintf("%s/%d", c.Name, n), func(t *testing.T) {
 				for r, err := range start(t, c, n) {

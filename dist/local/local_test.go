@@ -35,4 +35,4 @@ func start(_ *testing.T, c disttest.Case, ranks int) []error {
 	return errs
 }
 
-func TestSuite(t *testing.T) { disttest.Run(t, start) }
+func TestSuite(t *testing.T) { disttest.Run(t, disttest.Cases(), start) }

@@ -1,0 +1,277 @@
+package acrosstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/dist"
+	"github.com/millrace-go/millrace/dist/disttest"
+	"github.com/millrace-go/millrace/nn"
+	"github.com/millrace-go/millrace/optim"
+)
+
+// rank is one rank's side of a mistake: what it trains. The last rank's is changed by the mistake.
+type rank struct {
+	w      *dist.World
+	at     millrace.Place
+	last   bool // this rank makes the mistake
+	ranks  optim.Ranks
+	opts   []optim.StepOption
+	rules  []optim.Option
+	dtype  millrace.DType // of the parameters
+	width  int            // of the hidden layer
+	extra  bool           // the loss uses a parameter more
+	turned bool           // parameters are given to the optimiser in the other order
+	loss   func(*millrace.Tensor) *millrace.Tensor
+	inputs func(x, y *millrace.Tensor) []*millrace.Tensor
+	ctx    context.Context
+
+	step   *optim.Step
+	params []nn.Named
+}
+
+// net is the model of mistakes.
+type net struct {
+	First, Second *nn.Linear
+	Extra         *nn.Param
+	Count         *nn.Param
+}
+
+// open makes the step.
+func (r *rank) open() {
+	with, random := at(r.at, 5)
+	with = append(with, nn.DType(r.dtype))
+	m := &net{nn.NewLinear(features, r.width, with...), nn.NewLinear(r.width, classes, with...),
+		nn.NewParam(millrace.OnesOn(r.at, millrace.Float32, 2)), nn.NewBuffer(millrace.FromSliceOn(r.at, []int32{5}))}
+	r.params = nn.Params(m)
+	order := slices.Clone(r.params)
+	if r.turned {
+		slices.Reverse(order)
+	}
+	o := optim.SGD(order, append([]optim.Option{optim.LR(0.1)}, r.rules...)...)
+	opts := append([]optim.StepOption{optim.Across(r.w, r.ranks), optim.Random(random)}, r.opts...)
+	r.step = o.Step(func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
+		x := nn.NewDropout(0.1).Forward(c, m.First.Forward(c, in[0].Cast(r.dtype)).Tanh())
+		m.Count.Update(c, m.Count.In(c).AddScalar(1))
+		l := nn.MSE(m.Second.Forward(c, x).Cast(in[1].DType()), in[1])
+		if r.extra {
+			l = l.Add(m.Extra.In(c).Sum())
+		}
+		if r.loss != nil {
+			l = r.loss(l)
+		}
+		return l
+	}, opts...)
+}
+
+// run runs the step once, and waits for its loss.
+func (r *rank) run() error {
+	x := millrace.FromSliceOn(r.at, Numbers(9, uint64(r.w.Rank()), 4*features), 4, features)
+	y := millrace.FromSliceOn(r.at, Numbers(8, uint64(r.w.Rank()), 4*classes), 4, classes)
+	in := []*millrace.Tensor{x, y}
+	if r.inputs != nil {
+		in = r.inputs(x, y)
+	}
+	loss, err := r.step.Run(r.ctx, in...)
+	if err != nil {
+		return err
+	}
+	defer loss.Release()
+	return loss.Eval()
+}
+
+// runs runs the step n times, until one fails.
+func (r *rank) runs(n int) error {
+	for range n {
+		if err := r.run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mistake is something that the last rank alone does.
+type mistake struct {
+	name string
+	is   func(error) bool
+	// says is what the errors of all ranks say; LAST stands for the last rank's number. The own error
+	// of a rank that failed need not say the first text, which is that number.
+	says  []string
+	good  bool                // a step succeeds before
+	eager bool                // a recorded step cannot make it
+	make  func(r *rank)       // changes the last rank's step when it is made
+	later func(r *rank)       // changes it after the good step
+	every func(r *rank)       // changes the step of all ranks
+	odd   func(r *rank) error // what the last rank does in place of a run
+}
+
+func isMismatch(err error) bool { return errors.Is(err, dist.ErrMismatch) }
+
+// isFailed is the error of a rank that failed.
+func isFailed(err error) bool {
+	e, ok := errors.AsType[*dist.RankError](err)
+	return ok && e.State == dist.Failed
+}
+
+// list is all mistakes. Each is made with and without a recording.
+func list() []mistake {
+	errOwn := func(l *millrace.Tensor) *millrace.Tensor { return l.Reshape(77) }
+	return []mistake{
+		{name: "other shapes", is: isMismatch, says: []string{"first.weight", "[8 6]", "[9 6]", "rank LAST has"},
+			make: func(r *rank) { r.width = 9 }},
+		{name: "other dtypes", is: isMismatch, says: []string{"first.weight", "float32", "float64", "rank LAST has"},
+			make: func(r *rank) { r.dtype = millrace.Float64 }},
+		{name: "another order of parameters", is: isMismatch, says: []string{"rank LAST"},
+			make: func(r *rank) { r.turned = true }},
+		{name: "one run too many", is: isMismatch, says: []string{"barrier", "rank LAST"}, good: true,
+			odd: func(r *rank) error { return r.w.Barrier(r.ctx) }},
+		{name: "a parameter that one rank uses", is: isMismatch, says: []string{"extra", "rank LAST"},
+			make: func(r *rank) { r.extra = true }},
+		{name: "a parameter that one rank uses later", is: isMismatch, says: []string{"extra", "rank LAST"}, good: true, eager: true,
+			later: func(r *rank) { r.extra = true }},
+		{name: "a parameter that one rank froze", is: isMismatch, says: []string{"first.bias", "rank LAST"}, good: true,
+			later: func(r *rank) { r.params[1].Freeze(true) }},
+		{name: "the function's error", is: isFailed, says: []string{"rank LAST", "reshape"},
+			make: func(r *rank) { r.loss = errOwn }},
+		{name: "an input's error", is: isFailed, says: []string{"rank LAST", "add"}, good: true,
+			later: func(r *rank) {
+				r.inputs = func(x, y *millrace.Tensor) []*millrace.Tensor { return []*millrace.Tensor{x.Add(y), y} }
+			}},
+		{name: "no input", is: isFailed, says: []string{"rank LAST"}, good: true,
+			later: func(r *rank) {
+				r.inputs = func(x, y *millrace.Tensor) []*millrace.Tensor { return nil }
+			}},
+		{name: "a nil input", is: isFailed, says: []string{"rank LAST"},
+			make: func(r *rank) {
+				r.inputs = func(x, y *millrace.Tensor) []*millrace.Tensor { return []*millrace.Tensor{nil, y} }
+			}},
+		{name: "an input of a wrong dtype", is: isFailed, says: []string{"rank LAST"}, good: true,
+			later: func(r *rank) {
+				r.inputs = func(x, y *millrace.Tensor) []*millrace.Tensor {
+					return []*millrace.Tensor{x, y.Cast(millrace.Int32)}
+				}
+			}},
+		{name: "a context that ended", is: isFailed, says: []string{"rank LAST", context.Canceled.Error()}, good: true,
+			later: func(r *rank) {
+				ctx, cancel := context.WithCancel(r.ctx)
+				cancel()
+				r.ctx = ctx
+			}},
+		{name: "a closed step", is: isFailed, says: []string{"rank LAST", "closed"}, good: true,
+			later: func(r *rank) { r.step.Close() }},
+		{name: "other leaves", is: isMismatch, says: []string{"eaves", "rank LAST"},
+			make: func(r *rank) { r.ranks.Leaves = 4 * r.w.Size() }},
+		{name: "another bucket", is: isMismatch, says: []string{"rank LAST"},
+			make: func(r *rank) { r.ranks.Bucket = 16 }},
+		{name: "another accumulation", is: isMismatch, says: []string{"rank LAST"},
+			make: func(r *rank) { r.opts = append(r.opts, optim.Accumulate(2)) }},
+		{name: "another rule", is: isMismatch, says: []string{"rank LAST"},
+			make: func(r *rank) { r.rules = append(r.rules, optim.Momentum(0.9)) }},
+		{name: "a loss scale", is: isMismatch, says: []string{"rank LAST"},
+			make: func(r *rank) { r.rules = append(r.rules, optim.LossScale(optim.Scaling{})) }},
+		{name: "not finite on one rank", is: isFailed, says: []string{"rank LAST", "finite"},
+			every: func(r *rank) { r.opts = append(r.opts, optim.CheckFinite()) },
+			make: func(r *rank) {
+				r.loss = func(l *millrace.Tensor) *millrace.Tensor { return l.DivScalar(0) }
+			}},
+	}
+}
+
+// Mistakes lists cases that end the World: every rank sees an error that says whose mistake it is, in
+// good time, and its stream can be used afterwards.
+func Mistakes() (all []disttest.Case) {
+	for _, m := range list() {
+		for _, record := range []bool{false, true} {
+			if record && m.eager {
+				continue
+			}
+			name := "across, " + m.name
+			if record {
+				name += ", recorded"
+			}
+			all = append(all, disttest.Case{Name: name, Ranks: []int{2, 4}, Fails: true, Options: options(), Run: func(ctx context.Context, w *dist.World) error {
+				return m.run(ctx, w, record)
+			}})
+		}
+	}
+	return all
+}
+
+func (m mistake) run(ctx context.Context, w *dist.World, record bool) error {
+	p, err := Place(1)
+	if err != nil {
+		return err
+	}
+	r := &rank{w: w, at: p, last: w.Rank() == w.Size()-1, ranks: optim.Ranks{Leaves: 2 * w.Size()}, width: 8, dtype: millrace.Float32, ctx: ctx}
+	if record {
+		r.opts = append(r.opts, optim.Record())
+	}
+	if m.every != nil {
+		m.every(r)
+	}
+	if m.make != nil && r.last {
+		m.make(r)
+	}
+	r.open()
+	if m.good {
+		if err := r.runs(2); err != nil {
+			return err
+		}
+	}
+	err = w.Barrier(ctx)
+	begun := time.Now()
+	if err == nil { // otherwise the last rank's mistake is known already
+		err = m.err(r)
+	}
+	if took := time.Since(begun); took > disttest.Patience {
+		return fmt.Errorf("it took %v until the error %w", took, err)
+	}
+	return m.check(r, err)
+}
+
+// err makes the mistake, and returns this rank's error.
+func (m mistake) err(r *rank) error {
+	if r.last && m.later != nil {
+		m.later(r)
+	}
+	if r.last && m.odd != nil {
+		return m.odd(r)
+	}
+	return r.runs(3) // a comparison of parameters finds the mistake in a later run
+}
+
+// check checks the error, and what goes on after it.
+func (m mistake) check(r *rank, err error) error {
+	if err == nil {
+		return errors.New("no error")
+	}
+	says := m.says
+	if is := m.is; is(dist.ErrMismatch) || !r.last {
+		if !is(err) {
+			return fmt.Errorf("an error of another kind: %w", err)
+		}
+	} else { // this rank's own error, which need not say whose it is
+		says = says[1:]
+		if !is(r.w.Err()) {
+			return fmt.Errorf("after %w the World has another error: %w", err, r.w.Err())
+		}
+	}
+	for _, text := range says {
+		if text = strings.ReplaceAll(text, "LAST", fmt.Sprint(r.w.Size()-1)); !strings.Contains(err.Error(), text) {
+			return fmt.Errorf("%q does not say %q", err, text)
+		}
+	}
+	if r.run() == nil {
+		return fmt.Errorf("a run after %w has no error", err)
+	}
+	one := millrace.OnesOn(r.at, millrace.Float32)
+	if v, err := millrace.Item[float32](one.Add(one)); err != nil || v != 2 {
+		return fmt.Errorf("the stream is not usable afterwards: %v, %w", v, err)
+	}
+	return nil
+}

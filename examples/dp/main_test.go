@@ -5,9 +5,11 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,7 +47,7 @@ func complete(t *testing.T, l mpirun.Launcher, n int, args ...string) string {
 	return out
 }
 
-var digestLine = regexp.MustCompile(`(?m)^digest ([0-9a-f]{16})$`)
+var digestLine = regexp.MustCompile(`(?m)^digest ([0-9a-f]{16})\r?$`) // Open MPI gives ranks a terminal
 
 // digestOf is the digest that the example printed, once; "" if it printed none.
 func digestOf(out string) string {
@@ -72,39 +74,71 @@ func appears(j *mpirun.Job, path string) bool {
 	}
 }
 
+// lessons are trainings that take about a second.
+var lessons = map[string][]string{
+	"mlp": {"-digest", "-model", "mlp", "-steps", "60"},
+	"gpt": {"-digest", "-model", "gpt", "-steps", "12", "-batch", "8"},
+}
+
 // TestStopped: a training that is stopped by SIGTERM ends well, and continues to the result of one
 // that was not stopped.
 func TestStopped(t *testing.T) {
-	for _, model := range [][]string{{"-model", "mlp", "-steps", "60"}, {"-model", "gpt", "-steps", "12", "-batch", "8"}} {
-		t.Run(model[1], func(t *testing.T) {
-			args := append(model, "-digest")
-			want := digestOf(complete(t, alone, 1, args...))
-			if want == "" {
-				t.Fatal("no digest")
-			}
-			file := filepath.Join(t.TempDir(), "new", "checkpoint")
-			for stopped := false; !stopped; { // a training may end before the signal comes
-				os.Remove(file)
-				j := start(t, alone, 1, append(args, "-save", file, "-every", "1")...)
-				if !appears(j, file) {
-					out, err := j.Wait()
-					t.Fatalf("no checkpoint: %v\n%s", err, out)
-				}
-				_ = syscall.Kill(j.PID(), syscall.SIGTERM) // it may have ended
-				out, err := j.Wait()
-				if stopped = strings.Contains(out, "stopped by SIGTERM after step "); err != nil && stopped {
-					t.Fatalf("%v\n%s", err, out)
-				}
-			}
-			out := complete(t, alone, 1, append(args, "-save", file)...)
-			if got := digestOf(out); got != want || !strings.Contains(out, "going on after step ") {
-				t.Errorf("digest %s, without a stop %s:\n%s", got, want, out)
-			}
-			if out := complete(t, alone, 1, append(args, "-save", file)...); digestOf(out) != want {
-				t.Errorf("the last checkpoint has another digest than %s:\n%s", want, out)
-			}
-		})
+	for model, args := range lessons {
+		t.Run(model, func(t *testing.T) { stopped(t, alone, 1, args) })
 	}
+}
+
+// TestStoppedRanks: the same, stopped by a signal to one of two ranks, and continued by one process.
+func TestStoppedRanks(t *testing.T) {
+	for _, l := range mpirun.Launchers(t) {
+		for model, args := range lessons {
+			t.Run(l.Name+"/"+model, func(t *testing.T) { stopped(t, l, 2, args) })
+		}
+	}
+}
+
+func stopped(t *testing.T, l mpirun.Launcher, n int, args []string) {
+	want := digestOf(complete(t, alone, 1, args...))
+	if want == "" {
+		t.Fatal("no digest")
+	}
+	file := filepath.Join(t.TempDir(), "new", "checkpoint")
+	for stopped := false; !stopped; { // a training may end before the signal comes
+		os.Remove(file)
+		j := start(t, l, n, slices.Concat(args, []string{"-save", file, "-every", "1"})...)
+		if !appears(j, file) {
+			out, err := j.Wait()
+			t.Fatalf("no checkpoint: %v\n%s", err, out)
+		}
+		if ranks := ranksOf(j); len(ranks) > 0 {
+			_ = syscall.Kill(ranks[rand.IntN(len(ranks))], syscall.SIGTERM) // it may have ended
+		}
+		out, err := j.Wait()
+		stopped = strings.Contains(out, "stopped by SIGTERM after step ")
+		if stopped && err != nil || !stopped && digestOf(out) != want { // a signal after the last call ends a rank
+			t.Fatalf("%v, want digest %s\n%s", err, want, out)
+		}
+		if left := j.Left(time.Minute); len(left) > 0 {
+			t.Errorf("left: %+v", left)
+		}
+	}
+	out := complete(t, alone, 1, append(args, "-save", file)...)
+	if got := digestOf(out); got != want || !strings.Contains(out, "going on after step ") {
+		t.Errorf("digest %s, without a stop %s:\n%s", got, want, out)
+	}
+	if out := complete(t, alone, 1, append(args, "-save", file)...); digestOf(out) != want {
+		t.Errorf("the last checkpoint has another digest than %s:\n%s", want, out)
+	}
+}
+
+// ranksOf are the processes of a job that run the example.
+func ranksOf(j *mpirun.Job) (pids []int) {
+	for _, p := range j.Processes() {
+		if p.Program == os.Args[0] {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids
 }
 
 // TestRefused: flags that contradict each other, and a checkpoint of other settings, are errors.
@@ -212,11 +246,8 @@ func again(t *testing.T, want map[string]string, start func(out string) []*mpiru
 				appeared = len(files) > 0
 			}
 		}
-		for _, p := range jobs[0].Processes() {
-			if p.Program == os.Args[0] {
-				killed = syscall.Kill(p.PID, syscall.SIGKILL) == nil
-				break
-			}
+		if ranks := ranksOf(jobs[0]); len(ranks) > 0 {
+			killed = syscall.Kill(ranks[0], syscall.SIGKILL) == nil
 		}
 		_, err := jobs[0].Wait()
 		killed = killed && err != nil

@@ -41,9 +41,6 @@ func train(ctx context.Context, o options, t *task) (err error) {
 			err = closed
 		}
 	}()
-	if w.Size() > 1 {
-		return errors.New("so far only -infer works in several processes")
-	}
 	loader, err := data.NewLoader(t.source, data.Options{
 		Batch: o.Batch, Shuffle: true, Seed: o.Seed, DropLast: t.drop, Part: w.Rank(), Parts: w.Size(),
 	})
@@ -68,7 +65,7 @@ func train(ctx context.Context, o options, t *task) (err error) {
 
 // run makes the steps that are left after some were done, and returns how many are done then.
 func (x *training) run(ctx context.Context, done int) (int, error) {
-	step := x.opt.Step(x.t.loss, optim.Record(), optim.Random(x.random))
+	step := x.opt.Step(x.t.loss, optim.Record(), optim.Random(x.random), optim.Across(x.w, optim.Ranks{Leaves: x.o.Leaves, Bucket: x.o.bucket}))
 	defer step.Close()
 	began, first := time.Now(), done
 	progress := models.Progress()
@@ -86,7 +83,7 @@ func (x *training) run(ctx context.Context, done int) (int, error) {
 			if err != nil {
 				return done, err
 			}
-			progress.Say("step %d of %d  loss %.4f  %.2f ms a step  %d processes", done, x.o.Steps, v,
+			progress.Say("step %d of %d  loss %.4f  %.2f ms a step  ranks: %d", done, x.o.Steps, v,
 				time.Since(began).Seconds()*1e3/float64(done-first), x.w.Size())
 		}
 		loss.Release()

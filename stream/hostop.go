@@ -32,7 +32,8 @@ type HostLane struct {
 func (d *Device) NewHostLane() *HostLane { return &HostLane{lane: d.lanes.NewLane()} }
 
 // HostFunc computes a host op: dst from src, which are dense, row-major and aligned for their
-// elements. They are the function's until it returns, and for ever if it returns an error. fault is
+// elements. They may be the tensors' own memory, so src is not written. They are the function's
+// until it returns, and for ever if it returns an error. fault is
 // the error of the operand, or of finding memory; dst and src are then nil.
 type HostFunc = func(dst, src []byte, fault error) error
 
@@ -200,13 +201,22 @@ func (j *hostJob) compute() *operror.Error {
 		return e
 	}
 	x, m := j.op, &j.s.dev.mem
-	src, dst := hostMemory(&x.Lane.src, x.in.form, x.in.dt), hostMemory(&x.Lane.dst, x.form, x.DT)
-	err := m.ReadDense(src, x.in.dt, x.in.form.Shape, j.in)
+	var err error
+	src, dst := m.InPlace(x.in.dt, x.in.form.Shape, j.in), m.InPlace(x.DT, x.form.Shape, &j.out.Dense)
+	readHere, wroteHere := src != nil, dst != nil
+	if !readHere {
+		src = hostMemory(&x.Lane.src, x.in.form, x.in.dt)
+		err = m.ReadDense(src, x.in.dt, x.in.form.Shape, j.in)
+	}
+	if !wroteHere {
+		dst = hostMemory(&x.Lane.dst, x.form, x.DT)
+	}
 	if err != nil {
 		j.call(nil, nil, err)
 	} else if err = j.call(dst, src, nil); err != nil {
-		x.Lane.src, x.Lane.dst = nil, nil // a library may still use them
-	} else if len(dst) > 0 {
+		x.Lane.src, x.Lane.dst = nil, nil // a library may still use them, or the tensors' memory
+		m.Abandon(j.in.Buf, j.out.Buf)
+	} else if !wroteHere && len(dst) > 0 {
 		err = m.Driver.Write(j.out.Buf, x.DT, 0, dst)
 	}
 	if err == nil {

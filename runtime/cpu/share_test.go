@@ -151,3 +151,30 @@ func TestRunOnShared(t *testing.T) {
 		close(stop)
 	}
 }
+
+// TestLend: the host reads and writes a buffer's memory in place, until it is freed.
+func TestLend(t *testing.T) {
+	d := openTest(t, runtime.Config{Threads: 1, Tier: -1})
+	b, err := d.Alloc(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := d.Lend(b)
+	if len(mem) != 8 {
+		t.Fatalf("%d bytes are lent", len(mem))
+	}
+	copy(mem, "abcdefgh")
+	got := make([]byte, 4)
+	if err := d.Read(got, ir.Float32, b, 1); err != nil || string(got) != "efgh" {
+		t.Errorf("the device reads %q, %v", got, err)
+	}
+	d.Abandon(b)
+	d.Free(b)
+	if d.Lend(b) != nil {
+		t.Error("a freed buffer is lent")
+	}
+	if d.Lend(nil) != nil {
+		t.Error("no buffer is lent")
+	}
+	d.Abandon(nil)
+}

@@ -46,6 +46,27 @@ func (d *device) Shared(b runtime.Buffer) []byte {
 	return nil
 }
 
+// Lend returns the memory of a buffer.
+func (d *device) Lend(b runtime.Buffer) []byte {
+	x, ok := b.(*memory.Buffer)
+	if !ok || d.enter() != nil {
+		return nil
+	}
+	defer d.life.RUnlock()
+	mem, _ := x.Part(0, 1, x.Bytes())
+	return mem
+}
+
+// Abandon keeps the memory of a buffer for ever.
+func (d *device) Abandon(b runtime.Buffer) {
+	x, ok := b.(*memory.Buffer)
+	if !ok || d.enter() != nil {
+		return
+	}
+	defer d.life.RUnlock()
+	d.mem.Abandon(x)
+}
+
 // ResetPeak restarts PeakBytes from the bytes that are live now.
 func (d *device) ResetPeak() { d.mem.ResetPeak() }
 

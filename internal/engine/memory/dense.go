@@ -188,6 +188,35 @@ func (m *Pool) ReadDense(dst []byte, dt ir.DType, shape ir.Shape, st *Storage) e
 	})
 }
 
+// InPlace returns the memory of a stored tensor if the host can use it as ReadDense would read it, and
+// otherwise nil.
+func (m *Pool) InPlace(dt ir.DType, shape ir.Shape, st *Storage) []byte {
+	l, ok := m.Driver.(runtime.Lender)
+	if !ok {
+		return nil
+	}
+	off := int64(0)
+	if st.View != nil {
+		if off, ok = inOrder(st.View, shape); !ok {
+			return nil
+		}
+	}
+	mem, size := l.Lend(st.Buf), int64(dt.Size())
+	if n := int64(shape.Elems()); off >= 0 && (off+n)*size <= int64(len(mem)) {
+		return mem[off*size:][:n*size]
+	}
+	return nil
+}
+
+// Abandon says that something else may use the memory of buffers for ever.
+func (m *Pool) Abandon(list ...runtime.Buffer) {
+	if l, ok := m.Driver.(runtime.Lender); ok {
+		for _, b := range list {
+			l.Abandon(b)
+		}
+	}
+}
+
 // EachDense is ReadDense in parts. It passes the parts to use in row-major order, all in the same
 // memory.
 func (m *Pool) EachDense(dt ir.DType, shape ir.Shape, st *Storage, use func(at int64, part []byte) error) error {

@@ -9,6 +9,7 @@ type Buffer struct {
 	block  int64          // size of the block in the pool
 	shared []byte         // P as memory of Go's heap, see AllocShared; nil for pool memory
 	freed  bool
+	lost   bool // abandoned
 }
 
 // Freed reports that the buffer was given back.

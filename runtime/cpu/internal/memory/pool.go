@@ -196,7 +196,21 @@ func (m *Pool) Free(x *Buffer) {
 		return
 	}
 	x.freed = true
-	m.release(x)
+	if !x.lost {
+		m.release(x)
+	}
+}
+
+// Abandon keeps the memory of a buffer for ever: it stays mapped, and counts as live. Memory of Go's
+// heap stays while anything refers to it.
+func (m *Pool) Abandon(x *Buffer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if x.freed || x.shared != nil {
+		return
+	}
+	x.lost = true
+	m.system.lose(x.P)
 }
 
 // release ends the life of a buffer.

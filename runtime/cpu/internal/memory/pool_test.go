@@ -141,3 +141,31 @@ func TestNoLimit(t *testing.T) {
 		t.Errorf("a petabyte: %v", err)
 	}
 }
+
+// TestAbandon: the memory of an abandoned buffer is neither reused nor unmapped, and counts as live.
+func TestAbandon(t *testing.T) {
+	for _, n := range []int64{256, 5 << 20} { // a part of a region, and a region of its own
+		m := New(0)
+		d := testPool{m, t}
+		other, b := d.take(n), d.take(n)
+		mem, ok := b.Part(0, 1, n)
+		if !ok {
+			t.Fatal("the buffer has no memory")
+		}
+		d.Abandon(b)
+		mem[n-1] = 1
+		d.Free(b)
+		d.Free(b)
+		d.Free(other)
+		if next := d.take(n); next.P == b.P {
+			t.Error("abandoned memory is used again")
+		}
+		if s := d.now(); s.AllocBytes != 2*SizeClass(n) {
+			t.Errorf("%d bytes are live", s.AllocBytes)
+		}
+		m.Close()
+		if mem[n-1]++; mem[n-1] != 2 { // faults if it is unmapped
+			t.Error("abandoned memory was changed")
+		}
+	}
+}

@@ -79,6 +79,9 @@ func (s *regions) give(p unsafe.Pointer) {
 	s.keep(r.size, list)
 }
 
+// lose forgets a block, so that its region is never unmapped.
+func (s *regions) lose(p unsafe.Pointer) { delete(s.of, p) }
+
 // keep stores the list of regions with free blocks of a size.
 func (s *regions) keep(size int64, list []*region) {
 	if len(list) == 0 {

@@ -20,8 +20,9 @@ import (
 // collectives in one order; several may be pending.
 type Driver interface {
 	Info() Info
-	// AllToAll sends send[sendAt[r]:sendAt[r+1]] to each rank r, and receives
-	// recv[recvAt[r]:recvAt[r+1]] from it. Both lists have Size+1 offsets.
+	// AllToAll sends send[sendAt[r]:sendAt[r+1]] to each other rank r, and receives
+	// recv[recvAt[r]:recvAt[r+1]] from it. Both lists have Size+1 offsets. The part of the own rank is
+	// not moved.
 	AllToAll(send, recv []byte, sendAt, recvAt []int) (Pending, error)
 	// AllGather sends all of send to every rank, itself included, and receives
 	// recv[recvAt[r]:recvAt[r+1]] from each rank r.

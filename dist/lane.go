@@ -2,32 +2,32 @@ package dist
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
 
-// lane runs the calls of a World one after another, in the order in which they were posted. All
-// ranks must post the same calls in the same order.
+// lane orders the calls of a World: they run one after another, in the order in which they were
+// posted. All ranks must post the same calls in the same order.
 type lane struct {
 	mu     sync.Mutex
-	queue  []*call
-	active bool // a goroutine runs the queue
 	closed bool
-	last   *call  // the last one posted
-	room   []byte // of the call that runs; a failed World uses it no more, so it may stay the driver's
+	last   *call     // the last one posted
+	room   [2][]byte // of the call that runs; a failed World uses them no more, so they may stay the driver's
 }
 
 // call is a collective of the program.
 type call struct {
 	plan  plan
-	ready chan struct{} // closed when fault and run are set; nil if they are
-	fault error         // this rank cannot take part
-	run   func() error  // exchanges bytes, after all ranks met; may be nil
+	fault error           // this rank cannot take part
+	run   func() error    // exchanges bytes, after all ranks met; may be nil
+	after <-chan struct{} // the end of the call before; nil for the first
 	done  chan struct{}
 	err   error
 }
 
-// post queues a call.
+// post gives a call its place in the order. It does not wait. The caller must call perform then, on
+// any goroutine, or later calls wait for ever: each call runs on the goroutine that waits for it.
 func (w *World) post(c *call) {
 	c.done = make(chan struct{})
 	l := &w.lane
@@ -38,35 +38,32 @@ func (w *World) post(c *call) {
 		close(c.done)
 		return
 	}
+	if l.last != nil {
+		c.after = l.last.done
+	}
 	l.closed = c.plan.op == opClose
 	l.last = c
-	l.queue = append(l.queue, c)
-	if !l.active {
-		l.active = true
-		go w.runLane()
-	}
 }
 
-// runLane runs calls until none is left.
-func (w *World) runLane() {
-	l := &w.lane
-	for {
-		l.mu.Lock()
-		if len(l.queue) == 0 {
-			l.active = false
-			l.mu.Unlock()
-			return
+// perform runs a posted call when the calls before it have ended.
+func (w *World) perform(c *call) error {
+	if c.err != nil {
+		return c.err // it came after Close
+	}
+	if c.after != nil {
+		<-c.after
+	}
+	ended := false
+	defer func() {
+		if !ended { // its goroutine turns the panic into an error, and the program goes on
+			c.err = w.fail(w.ownFault(errors.New("a call panicked")))
 		}
-		c := l.queue[0]
-		l.queue = l.queue[1:]
-		l.mu.Unlock()
-		if c.ready != nil {
-			<-c.ready
-		}
-		c.err = w.runCall(c)
 		w.leave()
 		close(c.done)
-	}
+	}()
+	c.err = w.runCall(c)
+	ended = true
+	return c.err
 }
 
 func (w *World) runCall(c *call) error {
@@ -85,7 +82,11 @@ func (w *World) runCall(c *call) error {
 // do posts a call and waits for its end. When ctx is done first, the call goes on without the
 // caller.
 func (w *World) do(ctx context.Context, c *call) error {
+	if ctx.Done() == nil {
+		return w.complete(c)
+	}
 	w.post(c)
+	go w.perform(c)
 	select {
 	case <-c.done:
 		return c.err
@@ -94,11 +95,10 @@ func (w *World) do(ctx context.Context, c *call) error {
 	}
 }
 
-// complete posts a call and waits for its end.
+// complete posts a call and runs it.
 func (w *World) complete(c *call) error {
 	w.post(c)
-	<-c.done
-	return c.err
+	return w.perform(c)
 }
 
 // enter begins a call, and returns its number.

@@ -12,6 +12,7 @@ import (
 
 const (
 	spin     = 20 * time.Microsecond  // of polling without a pause after something happened
+	atWork   = 3 * time.Microsecond   // a longer poll has moved bytes: an empty one takes a tenth of this
 	shortNap = 20 * time.Microsecond  // between polls after that,
 	longNap  = 200 * time.Microsecond // twice as long each time up to this
 	idleNap  = 10 * time.Millisecond  // while nothing is pending, for notes,
@@ -97,7 +98,9 @@ func (l *loop) run() {
 		if l.end {
 			return
 		}
+		begun := time.Now()
 		some, err := l.drv.Poll()
+		moved := len(l.ops) > 0 && time.Since(begun) > atWork
 		if err != nil {
 			l.w.fail(l.w.ownFault(err))
 			for _, r := range l.w.others() {
@@ -111,7 +114,7 @@ func (l *loop) run() {
 		now := time.Now()
 		l.watch(now)
 		switch {
-		case some || asked:
+		case some || asked || moved:
 			busy, pause, rest = now, shortNap, idleNap
 		case len(l.ops) == 0:
 			if l.idle(rest) {

@@ -20,10 +20,7 @@ type finished struct{}
 
 func (finished) Done() (bool, error) { return true, nil }
 
-func (*single) AllToAll(send, recv []byte, sendAt, recvAt []int) (Pending, error) {
-	copy(recv[recvAt[0]:recvAt[1]], send[sendAt[0]:sendAt[1]])
-	return finished{}, nil
-}
+func (*single) AllToAll(_, _ []byte, _, _ []int) (Pending, error) { return finished{}, nil }
 
 func (*single) AllGather(send, recv []byte, recvAt []int) (Pending, error) {
 	copy(recv[recvAt[0]:recvAt[1]], send)

@@ -73,7 +73,7 @@ func custom(t *millrace.Tensor, forward, backward func(*millrace.Tensor) *millra
 
 func (w *World) allReduce(t *millrace.Tensor) *millrace.Tensor {
 	dt := t.DType() // t may be released before the call runs
-	return w.collective("allreduce", t, checkSum(dt), t.Shape(), func(dst, src []byte) error { return w.sum(sums[dt], dt.Size(), dst, src) })
+	return w.collective("allreduce", t, checkSum(dt), t.Shape(), func(dst, src []byte) error { return w.sum(summing{dt: dt}, dst, src) })
 }
 
 // hooked guards the functions of package distapi. A sync.OnceFunc would be linked to every program
@@ -84,7 +84,7 @@ func hook() {
 	distapi.AllReduce = func(world any, name string, lines []string, tensor any) any {
 		w, t := world.(*World), tensor.(*millrace.Tensor)
 		dt := t.DType()
-		return w.planned(plan{name, lines}, t, checkSum(dt), t.Shape(), func(dst, src []byte) error { return w.sum(stepSum(dt), dt.Size(), dst, src) })
+		return w.planned(plan{name, lines}, t, checkSum(dt), t.Shape(), func(dst, src []byte) error { return w.sum(stepSum(dt), dst, src) })
 	}
 }
 
@@ -100,7 +100,7 @@ func (w *World) reduceScatter(t *millrace.Tensor) *millrace.Tensor {
 			copy(dst, src)
 			return nil
 		}
-		return w.sumPart(sums[dt], dst, src, w.equal(len(dst)))
+		return w.sumPart(summing{dt: dt}, dst, src, w.equal(len(dst)))
 	})
 }
 
@@ -117,8 +117,9 @@ func (w *World) allGather(t *millrace.Tensor) *millrace.Tensor {
 func (w *World) allToAll(t *millrace.Tensor) *millrace.Tensor {
 	_, bad := w.part(t)
 	return w.collective("alltoall", t, bad, t.Shape(), func(dst, src []byte) error {
-		at := w.equal(len(src) / w.info.Size)
-		return w.exchange(dst, src, at, at)
+		at, own := w.equal(len(src)/w.info.Size), w.info.Rank
+		copy(dst[at[own]:at[own+1]], src[at[own]:at[own+1]])
+		return w.exchange(dst, src, at, at).wait()
 	})
 }
 
@@ -165,7 +166,9 @@ func (w *World) planned(p plan, t *millrace.Tensor, bad error, shape []int, run 
 		bad = own
 	} else if own != nil {
 		bad = nil
-		w.post(&call{plan: plan{op: p.op}, fault: own}) // the other ranks must hear of it
+		c := &call{plan: plan{op: p.op}, fault: own} // the other ranks must hear of it
+		w.post(c)
+		go w.perform(c)
 	}
 	if bad == nil {
 		bad = w.Err()
@@ -174,13 +177,11 @@ func (w *World) planned(p plan, t *millrace.Tensor, bad error, shape []int, run 
 		return hostapi.Fail(p.op, bad, []any{t}).(*millrace.Tensor)
 	}
 	begin := func() func(dst, src []byte, fault error) error {
-		c := &call{plan: p, ready: make(chan struct{})}
+		c := &call{plan: p}
 		w.post(c)
 		return func(dst, src []byte, fault error) error {
 			c.fault, c.run = fault, func() error { return run(dst, src) }
-			close(c.ready)
-			<-c.done
-			return c.err
+			return w.perform(c)
 		}
 	}
 	return hostapi.HostOp(w.hostLane(t.Stream().Device()), p.op, t, t.DType(), shape, begin).(*millrace.Tensor)

@@ -58,6 +58,7 @@ type World struct {
 	stopping atomic.Bool // all ranks know that one was
 	unnotify func()
 	closing  sync.Once
+	slow     sync.Once // a sum ran without machine code
 	closed   error
 
 	mu     sync.Mutex
@@ -177,9 +178,7 @@ func (w *World) Close() error {
 		defer panic(v)
 	}
 	w.closing.Do(func() {
-		c := &call{plan: plan{op: opClose}}
-		w.post(c)
-		<-c.done
+		w.complete(&call{plan: plan{op: opClose}})
 		w.closed = w.end()
 		w.mu.Lock()
 		defer w.mu.Unlock()

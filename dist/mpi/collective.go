@@ -17,7 +17,7 @@ const tags = 1 << 14
 // in shared memory. MPICH 4 takes several polls for MPI_Iallgatherv, between which the World naps.
 const few = 16
 
-// AllToAll sends a part of send to each rank and receives a part of recv from each.
+// AllToAll sends a part of send to each other rank and receives a part of recv from it.
 //
 // It sends messages of its own. MPI_Ialltoallv has 32-bit offsets, and a rank cannot know whether
 // those of another one suffice; both libraries send the same messages for it.
@@ -28,12 +28,6 @@ func (d *driver) AllToAll(send, recv []byte, sendAt, recvAt []int) (dist.Pending
 	if err := d.valid("recv", recv, recvAt); err != nil {
 		return nil, fmt.Errorf("mpi: AllToAll: %w", err)
 	}
-	own := d.info.Rank
-	from, to := part(send, sendAt, own), part(recv, recvAt, own)
-	if len(from) != len(to) {
-		return nil, fmt.Errorf("mpi: AllToAll: rank %d sends itself %d bytes and receives %d", own, len(from), len(to))
-	}
-	copy(to, from)
 	return d.exchange("AllToAll", func(r int) []byte { return part(send, sendAt, r) }, func(r int) []byte { return part(recv, recvAt, r) })
 }
 

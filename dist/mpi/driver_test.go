@@ -210,7 +210,9 @@ func allToAll(d *driver, most, round int) (dist.Pending, func() error, error) {
 	return p, func() error {
 		want := make([]byte, len(recv))
 		for r := range n {
-			content(part(want, recvAt, r), r, own, round)
+			if r != own {
+				content(part(want, recvAt, r), r, own, round)
+			}
 		}
 		return same("AllToAll", recv, want)
 	}, err
@@ -325,14 +327,6 @@ func misuse() error {
 		func() error { _, err := d.AllToAll(b, b, good, with(0, -1)); return err },
 		func() error { _, err := d.AllToAll(b, b, with(n, 9), good); return err },
 		func() error { _, err := d.AllToAll(b, b, with(0, 1), good); return err },
-		func() error {
-			at := offsets(0, make([]int, n))
-			for r := d.info.Rank + 1; r <= n; r++ {
-				at[r] = 2
-			}
-			_, err := d.AllToAll(b, b, at, good)
-			return err
-		},
 		func() error { _, err := d.AllGather(b, b, nil); return err },
 		func() error { _, err := d.AllGather(b, b, good); return err },
 		func() error { _, err := d.Broadcast(b, n); return err },

@@ -144,6 +144,7 @@ func (d *driver) settle() error {
 	for r, n := range d.notes.sent {
 		binary.LittleEndian.PutUint64(send[at[r]:], uint64(n))
 	}
+	copy(part(recv, at, d.info.Rank), part(send, at, d.info.Rank))
 	p, err := d.AllToAll(send, recv, at, at)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 
 // BoundRecording is a [Recording] whose inputs and results have a fixed place in memory, for
 // programs that run a small computation very often. A run plans nothing, allocates nothing and
-// waits for no other work.
+// waits for no other work, except for other ranks in a collective of package dist.
 //
 // Its inputs are the tensors that it was bound with. [SetInput] or [Tensor.Set] writes new
 // values into them before a run, such as a learning rate, a counter of random numbers or indices.
@@ -45,7 +45,8 @@ type BindOptions struct {
 //
 // If no recording fits the inputs, Bind calls the function with the inputs' present values.
 // Neither that call nor Bind itself has any visible effect: tensors that the function sets keep
-// their old values, and results have no values before the first run. Bind returns an error that a
+// their old values, and results have no values before the first run. Collectives in the function
+// take place in that call, so all ranks must bind at the same point. Bind returns an error that a
 // result, or a tensor that the function sets, carries. A function that cannot be run again is
 // ErrUnsupported, for example one that reads a value.
 //
@@ -65,7 +66,7 @@ func (r *Recording) BindWith(opt BindOptions, in ...*Tensor) (*BoundRecording, e
 		return nil, bindFailure(op, err, in)
 	}
 	out := opt.Out
-	s.Device().RunAll() // tensors that the function sets get values
+	s.Device().SubmitAll() // tensors that the function sets get values
 	s.Device().Settle()
 	x := &BoundRecording{in: slices.Clone(in)}
 	var args []*stream.Value

@@ -19,8 +19,8 @@ import (
 // The derivative is the sum of all ranks' derivatives.
 //
 // Like the other collectives of tensors, it is recorded and does not wait: other work of the program
-// goes on, and whatever reads the result waits for all ranks. A Recording repeats it in each run; it
-// cannot be bound. Each rank sends and receives about twice the bytes of t.
+// goes on, and whatever reads the result waits for all ranks. A Recording repeats it in each run,
+// bound or not. Each rank sends and receives about twice the bytes of t.
 //
 // The result carries t's error, which also ends the World, as other ranks cannot go on; ErrDType for
 // bool; and a [*RankError] or ErrMismatch if the World failed.

@@ -152,10 +152,13 @@ func (b *Binding) calling(n int) bool {
 // runList makes one run that is not one call. The lock is held.
 func (b *Binding) runList() error {
 	b.runs++
-	if err := b.fixed.Run(); err != nil {
-		return b.failed(err)
-	}
+	b.s.hosts.Store(b.t.hosts)
+	err := b.fixed.Run()
+	b.s.hosts.Store(false)
 	b.move()
+	if err != nil {
+		return b.failed()
+	}
 	b.call = b.fixed.OneCall()
 	return nil
 }
@@ -169,11 +172,9 @@ func (b *Binding) move() {
 	}
 }
 
-// failed handles the error of a failed run. It returns nil if all results were computed after
-// all. The lock is held.
-func (b *Binding) failed(err error) error {
-	b.fixed.Failed(err)
-	b.move()
+// failed ends a failed run. It returns nil if all results were computed after all. The lock is
+// held.
+func (b *Binding) failed() error {
 	var first error
 	for i := range b.watch {
 		if w := &b.watch[i]; w.blk != nil && first == nil {
@@ -192,10 +193,10 @@ func (b *Binding) slow() error {
 	b.slowly.Lock()
 	defer b.slowly.Unlock()
 	if err := b.ready(); err != nil {
-		return err
+		return b.t.missed(err)
 	}
 	if err := b.lay(); err != nil {
-		return err
+		return b.t.missed(err)
 	}
 	if b.rest > 0 {
 		b.rest--
@@ -203,6 +204,9 @@ func (b *Binding) slow() error {
 	}
 	few := b.fewRuns()
 	ran, err := b.fix(true)
+	if err != nil && !ran {
+		return b.t.missed(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -258,7 +262,7 @@ func (b *Binding) through() error {
 	}
 	done, err := b.t.Play(b.s, b.in, nil, out, true)
 	if !done {
-		return b.unfit()
+		return b.t.missed(b.unfit())
 	}
 	if err != nil {
 		b.carry(err)

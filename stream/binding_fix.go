@@ -32,6 +32,11 @@ func (t *Tape) Bind(s *Stream, in, out []*Value) (*Binding, error) {
 	s.bindings.Add(1)
 	s.dev.bindings.add(b)
 	s.dev.plans.Search.Wait()
+	for _, st := range t.constants {
+		if st != nil {
+			st.Written().Wait()
+		}
+	}
 	ok := false
 	for try := 0; !ok && err == nil && try <= rehearsals; try++ {
 		if try > 0 {
@@ -57,9 +62,6 @@ const rehearsals = 2
 // check returns an error if a result cannot be written to its tensor.
 func (b *Binding) check() error {
 	t := b.t
-	if t.hosts {
-		return fmt.Errorf("%w: a recording with host ops, such as collectives, cannot be bound", ir.ErrUnsupported)
-	}
 	if len(b.out) != len(t.outs) {
 		return fmt.Errorf("%w: %d tensors were given for %d results", ir.ErrShape, len(b.out), len(t.outs))
 	}
@@ -99,7 +101,7 @@ func (b *Binding) rehearse() {
 	for i := range out {
 		out[i] = new(Value)
 	}
-	_, _ = t.Play(s, b.in, nil, out, true) // the first run reports errors of the arguments
+	_, _ = t.play(s, b.in, nil, out, true, true) // the first run reports errors of the arguments
 	for _, v := range out {
 		v.release(&dropped)
 	}

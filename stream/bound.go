@@ -37,7 +37,7 @@ const (
 // claim reserves a Bound for a run on the stream, or makes a new one. It returns nil if the parts
 // have to be queued. The lock is held.
 func (t *Tape) claim(s *Stream) *exec.Bound {
-	if s.dev.Opts.Check || s.taping != nil || s.trial != nil || len(t.parts) == 0 || t.hosts {
+	if s.dev.Opts.Check || s.taping != nil || s.trial != nil || len(t.parts) == 0 {
 		return nil
 	}
 	x := &t.bounds
@@ -99,13 +99,24 @@ func (x *bounds) drop() {
 // held.
 func (s *Stream) current(t *Tape, b *exec.Bound) bool {
 	trie := s.dev.plans.Trie
-	for i, part := range t.parts {
+	i := 0
+	for part := range t.segments {
 		at := trie.Find(part.node.Load(), part.end)
 		if at == nil || !b.Current(&s.dev.tune, i, at.Plans()) {
 			return false
 		}
+		i++
 	}
 	return true
+}
+
+// segments yields the parts that are segments.
+func (t *Tape) segments(yield func(*tapePart) bool) {
+	for _, part := range t.parts {
+		if part.host == nil && !yield(part) {
+			return
+		}
+	}
 }
 
 // replay runs the tape in a Bound. It returns false if memory is lacking. The parts then have to
@@ -142,22 +153,25 @@ func (p *playing) replay(b *exec.Bound, out []*Value) bool {
 		}
 	}
 	c := &s.dev.Counts
-	last := uint64(c.Segments.Add(int64(len(t.parts))))
-	r.Segment = last - uint64(len(t.parts)) + 1
+	n := b.Parts()
+	last := uint64(c.Segments.Add(int64(n)))
+	r.Segment = last - uint64(n) + 1
 	first := r.Segment
 	r.Submit(!p.wait)
 	s.submitted(p.wait)
 	c.Replays.Add(1)
-	c.Hits.Add(int64(len(t.parts)))
+	c.Hits.Add(int64(n))
 	c.Kernels.Add(int64(b.Kernels()))
 	c.Aliases.Add(b.Aliases)
-	for i, part := range t.parts {
+	i := 0
+	for part := range t.segments {
 		ops, kernels, plan := b.Part(i)
 		c.Ops.Add(int64(ops))
 		if told {
 			s.dev.OnFlush(device.FlushEvent{Device: s.dev.Number, Stream: s.num, Segment: first + uint64(i), Reason: part.end.Reason.String(), Ops: ops, Kernels: kernels,
 				Hit: true, Plan: plan, Start: start, Elapsed: time.Since(start)})
 		}
+		i++
 	}
 	p.finish(out)
 	return true

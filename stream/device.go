@@ -1,10 +1,10 @@
 package stream
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/millrace-go/millrace/autotune"
 	"github.com/millrace-go/millrace/internal/engine/device"
@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-go/millrace/internal/testhook"
 	"github.com/millrace-go/millrace/plancache/lookup"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
 )
 
 // Device is an open device: its driver, its plans, its memory and its streams.
@@ -153,12 +154,29 @@ func (d *Device) drain() {
 	}
 }
 
-// RunAll runs the queued ops of all streams. Errors are reported when the program reads the
-// results.
-func (d *Device) RunAll() {
+// SubmitAll submits the queued ops of all streams. It waits for no job: streams of other ranks in
+// the process may wait for a host op of the caller. For the same reason it skips streams whose lock
+// is held by a run with host ops.
+func (d *Device) SubmitAll() {
 	for _, s := range d.open.list() {
-		_ = s.Sync(context.Background())
+		if s.lockUnlessHosts() {
+			s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, false)
+			s.due = 0
+			s.mu.Unlock()
+		}
 	}
+	d.Rethrow()
+}
+
+// lockUnlessHosts locks the stream, unless a run with host ops holds the lock.
+func (s *Stream) lockUnlessHosts() bool {
+	for !s.mu.TryLock() {
+		if s.hosts.Load() {
+			return false
+		}
+		time.Sleep(20 * time.Microsecond)
+	}
+	return true
 }
 
 // Wait blocks until submitted work and background work are done.

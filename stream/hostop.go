@@ -159,6 +159,23 @@ func hostMemory(old *[]byte, form *queue.Form, dt ir.DType) []byte {
 	return (*old)[:n]
 }
 
+// hostInList is a host op of a bound tape.
+type hostInList struct{ op *HostOp }
+
+// Begin queues a run of the op. The list holds the blocks until it has run.
+func (x hostInList) Begin(of exec.Owner, after jobqueue.Moment, in *memory.Storage, out *memory.Block) jobqueue.Moment {
+	l := x.op.Lane
+	j := listedHosts.Get().(*hostJob)
+	*j = hostJob{op: x.op, s: of.(*Stream), after: after, in: in, out: out, listed: true}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	j.run = x.op.Begin()
+	l.lane.Submit(j, true)
+	return l.lane.Last()
+}
+
+var listedHosts = sync.Pool{New: func() any { return new(hostJob) }}
+
 // hostJob is one run of a host op.
 type hostJob struct {
 	op    *HostOp
@@ -168,6 +185,8 @@ type hostJob struct {
 	out   *memory.Block
 	cause error // if set, there are no in and out
 	run   HostFunc
+
+	listed bool // a list holds in and out
 }
 
 // Run computes the result and releases the job's memory.
@@ -179,7 +198,7 @@ func (j *hostJob) Run() {
 	j.after.Wait()
 	start := time.Now()
 	e := j.compute()
-	if e != nil {
+	if e != nil || j.listed {
 		j.out.Fault.Store(e)
 	}
 	if d := j.s.dev; d.TellsHostOp() {
@@ -188,6 +207,11 @@ func (j *hostJob) Run() {
 			ev.Err = e
 		}
 		d.OnHostOp(ev)
+	}
+	if j.listed {
+		*j = hostJob{}
+		listedHosts.Put(j)
+		return
 	}
 	j.in.Unhold(j.op.Lane.lane)
 	j.out.Unhold(j.op.Lane.lane)
@@ -251,7 +275,11 @@ func (p *playing) host(part *tapePart) error {
 	in.Retain() // until the job holds it
 	defer in.Release()
 	b, err := s.dev.mem.Alloc(s.dev.Bytes(x.DT, x.Shape), true)
-	x.submit(s, in, b, err)
+	if p.dry {
+		err = s.zeros(x, b, err)
+	} else {
+		x.submit(s, in, b, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -268,6 +296,32 @@ func (p *playing) host(part *tapePart) error {
 	}
 	b.Release()
 	return nil
+}
+
+// zeros makes the result of a host op zeros, in a run that looks for plans. Other processes do not
+// take part in it: some may know their plans already.
+func (s *Stream) zeros(x *HostOp, b *memory.Block, err error) error {
+	if err != nil {
+		return err
+	}
+	b.Home = s.lane
+	if n := int(x.form.Elems) * x.DT.Size(); n > 0 {
+		if err = s.dev.Driver.Write(b.Buf, x.DT, 0, make([]byte, n)); err != nil {
+			b.Release()
+		}
+	}
+	return err
+}
+
+// missed runs the host ops of a tape for a run that could not begin: their functions must hear of
+// it.
+func (t *Tape) missed(err error) error {
+	for _, part := range t.parts {
+		if part.host != nil {
+			part.host.submit(nil, nil, nil, err)
+		}
+	}
+	return err
 }
 
 // written waits for the results of host ops, which no job of the stream writes.

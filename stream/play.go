@@ -27,6 +27,7 @@ type playing struct {
 	inputs []*memory.Storage // of arguments, then of states, each with a reader; nil after it was dropped
 	made   []*Value          // the products that the caller or a later part needs
 	wait   bool              // the caller waits for the results
+	dry    bool              // it only looks for plans: host ops do not run
 	isSet  bool              // handles name the values that the parts will compute
 	olds   []*Value          // values of other streams, which end after the lock is released
 }
@@ -51,11 +52,16 @@ func (p *playing) leave() {
 // error. With wait, the results are in memory afterwards. Without wait, they are in memory when
 // the submitted jobs have run, and they have the errors of these jobs.
 func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value, wait bool) (done bool, err error) {
+	return t.play(s, in, gives, out, wait, false)
+}
+
+// play is Play, or with dry a run that waits and only looks for plans.
+func (t *Tape) play(s *Stream, in []*Value, gives []bool, out []*Value, wait, dry bool) (done bool, err error) {
 	s.mu.Lock()
 	err = s.usable()
 	s.mu.Unlock()
 	if err != nil {
-		return true, newOpError("run", err, nil)
+		return true, t.missed(newOpError("run", err, nil))
 	}
 	if len(in) != len(t.inputs) || s.dev != t.dev || !t.retain() {
 		return false, nil
@@ -63,7 +69,7 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value, wait boo
 	defer t.Release()
 	p := players.Get().(*playing)
 	defer p.leave()
-	p.t, p.s, p.wait = t, s, wait
+	p.t, p.s, p.wait, p.dry = t, s, wait, dry
 	var fits bool
 	if p.inputs, fits = t.memory(s, in, p.inputs); !fits {
 		return false, nil
@@ -92,14 +98,16 @@ func (p *playing) queue(out []*Value) (err error) {
 	if s.q.Len() > 0 {
 		s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
 	}
-	if b := p.t.claim(s); b != nil && p.replay(b, out) {
-		return nil
+	if !p.dry || !p.t.hosts {
+		if b := p.t.claim(s); b != nil && p.replay(b, out) {
+			return nil
+		}
 	}
 	p.begin(out)
 	for i, part := range p.t.parts {
 		if err = p.part(part); err != nil {
 			for _, later := range p.t.parts[i+1:] {
-				if later.host != nil { // its function must hear of it
+				if later.host != nil && !p.dry { // its function must hear of it
 					later.host.submit(s, nil, nil, err)
 				}
 			}

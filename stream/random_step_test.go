@@ -97,7 +97,7 @@ func runSteps(p *ir.Graph, seed uint64) (*randomStep, error) {
 	if err := x.d.Wait(); err != nil {
 		return x, err
 	}
-	if err := reportFits(x.d); err != nil {
+	if err := reportFits(x.d, 0); err != nil {
 		return x, err
 	}
 	if s := x.d.Stats(); s.LiveBytes != 0 || s.PinnedBytes != 0 {

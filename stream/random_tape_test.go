@@ -92,7 +92,11 @@ func runTape(p *ir.Graph, seed uint64, c *copies) (*randomTape, error) {
 	if err := x.d.Wait(); err != nil {
 		return x, err
 	}
-	if err := reportFits(x.d); err != nil {
+	hostOps := 0
+	if c != nil {
+		hostOps = int(c.ran.Load())
+	}
+	if err := reportFits(x.d, hostOps); err != nil {
 		return x, err
 	}
 	s := x.d.Stats()

@@ -106,6 +106,12 @@ func (x *sketching) products() bool {
 
 func (x *sketching) parts() bool {
 	for _, part := range x.t.parts {
+		if part.host != nil {
+			if !x.host(part) {
+				return false
+			}
+			continue
+		}
 		operands := x.queue(part)
 		x.end(part)
 		ent, geo := x.plan(part)
@@ -114,6 +120,18 @@ func (x *sketching) parts() bool {
 		}
 		x.s.reset()
 	}
+	return true
+}
+
+// host adds a host op to the list.
+func (x *sketching) host(part *tapePart) bool {
+	op := part.host
+	out, err := x.sketch.Host(hostInList{op}, x.of(part.operands[0].from), x.s.dev.Bytes(op.DT, op.Shape))
+	if err != nil {
+		return false
+	}
+	x.made[part.results[0].product] = out
+	x.end(part)
 	return true
 }
 

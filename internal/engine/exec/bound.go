@@ -5,15 +5,12 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/millrace-go/millrace/autotune"
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/internal/engine/jobqueue"
 	"github.com/millrace-go/millrace/internal/engine/memory"
 	"github.com/millrace-go/millrace/internal/engine/planstore"
-	"github.com/millrace-go/millrace/internal/operror"
-	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -23,6 +20,7 @@ import (
 // owns the memory of all intermediate results. All runs in progress are of one lane.
 type Bound struct {
 	parts    []boundPart
+	hosts    []boundHost
 	launches []runtime.Launch  // of all parts; field at holds the buffers at places
 	places   [][]runtime.Place // by slot of inputs and fresh
 	inputs   int               // number of input slots; the slots of fresh follow them
@@ -37,13 +35,8 @@ type Bound struct {
 	Aliases int64  // views that one run makes
 	Ended   func() // called after each run
 
-	// Used by the lane that runs it.
-	at       []runtime.Buffer // by slot: the buffer in the launches' places, nil for none
-	prepared runtime.Prepared
-	over     []bool // by slot: the value of over with which the list was prepared
-	wait     int    // runs until the list is prepared; waited is the number after the last attempt
-	waited   int
-	ran      profile.List
+	stretches []stretch
+	torn      bool // faults of own may be those of an earlier run; used by the lane that runs it
 
 	mu      sync.Mutex
 	lane    *jobqueue.Lane
@@ -212,6 +205,9 @@ func (b *Bound) Current(x *autotune.Tuner, i int, known []*planstore.Known) bool
 	return ok && p.known.Replayed.Load() == nil && autotune.Taken(units, b.launches[p.first:p.first+p.n])
 }
 
+// Parts returns the number of parts.
+func (b *Bound) Parts() int { return len(b.parts) }
+
 // Part describes part i for the trace hooks.
 func (b *Bound) Part(i int) (ops, kernels int, plan string) {
 	p := &b.parts[i]
@@ -221,127 +217,16 @@ func (b *Bound) Part(i int) (ops, kernels int, plan string) {
 // Kernels returns the number of launches.
 func (b *Bound) Kernels() int { return len(b.launches) }
 
-// put stores a run's buffers in the prepared list, or else in the launches. It returns false if
-// one does not fit in the prepared list.
-func (b *Bound) put(blocks []*memory.Block) bool {
-	for slot, at := range b.places {
-		buf := blocks[slot].Buf
-		if b.at[slot] == buf {
-			continue
-		}
-		if b.prepared == nil {
-			fill(b.launches, at, buf)
-		} else if !b.prepared.Set(at, buf) {
-			return false
-		}
-		b.at[slot] = buf
-	}
-	return true
-}
-
-// fill stores a buffer in launches.
-func fill(list []runtime.Launch, places []runtime.Place, buf runtime.Buffer) {
-	for _, at := range places {
-		list[at.Launch].Args[at.Arg].Buf = buf
+// put stores a run's buffers in all launches.
+func (b *Bound) put(blocks []*memory.Block) {
+	for s := range b.sections {
+		s.put(blocks)
 	}
 }
 
-// forget drops buffers that the next run is unlikely to use, so that the Bound does not keep
-// other memory alive. It keeps inputs that a run overwrites, as states of a loop are. A prepared
-// list holds addresses only.
-func (b *Bound) forget(keep []bool) {
-	for slot := range b.at {
-		if !keep[slot] && b.at[slot] != nil {
-			b.at[slot] = nil
-			if b.prepared == nil {
-				fill(b.launches, b.places[slot], nil)
-			}
-		}
-	}
-}
-
-// run runs the list with the buffers of one run: the prepared list, or else the launches. over
-// marks the slots that overwrite inputs; which launches may run at the same time depends on it.
-func (b *Bound) run(x *Binder, blocks []*memory.Block, over []bool, segment uint64) (err error) {
-	defer operror.Recover("run", &err)
-	if b.prepared != nil && x.Watched() && b.ran.Due() {
-		return b.timed(x, blocks, segment)
-	}
-	if b.prepared != nil {
-		if slices.Equal(over, b.over) && b.put(blocks) {
-			return b.ready(x, segment)
-		}
-		b.unprepare()
-	}
-	b.put(blocks)
-	if x.Watched() {
-		b.tell()
-	}
-	if err = x.Launch(b.launches, &b.ran, x.submitter(segment)); err == nil {
-		b.prepare(x, over)
-	}
-	return err
-}
-
-// timed runs the list launch by launch to measure it, and leaves the prepared list as it is.
-// Preparing the list again would cost as much as many runs.
-func (b *Bound) timed(x *Binder, blocks []*memory.Block, segment uint64) error {
-	list := slices.Clone(b.launches)
-	for i := range list {
-		list[i].Args = slices.Clone(list[i].Args)
-	}
-	for slot, at := range b.places {
-		fill(list, at, blocks[slot].Buf)
-	}
-	b.tell()
-	return x.Launch(list, &b.ran, x.submitter(segment))
-}
-
-// tell counts one run in the report of every plan.
-func (b *Bound) tell() {
-	for i := range b.parts {
-		b.parts[i].known.List().Elsewhere()
-	}
-}
-
-// ready runs the prepared list.
-func (b *Bound) ready(x *Binder, segment uint64) error {
-	if !x.Watched() {
-		return b.prepared.Run()
-	}
-	start := time.Now()
-	err := b.prepared.Run()
-	if err == nil {
-		b.tell()
-		x.Ran(len(b.launches), &b.ran, x.submitter(segment), start)
-	}
-	return err
-}
-
-// prepare asks the device to prepare the list. If the device cannot do it yet, later runs ask
-// again, each time after a longer wait.
-func (b *Bound) prepare(x *Binder, over []bool) {
-	p, ok := x.Driver.(runtime.Preparer)
-	if !ok {
-		return
-	}
-	if b.wait > 0 {
-		b.wait--
-		return
-	}
-	b.prepared, b.over = p.Prepare(b.launches, b.nobodys), append(b.over[:0], over...)
-	b.waited = min(2*b.waited+1, longestWait)
-	b.wait = b.waited
-}
-
-// longestWait is the largest number of runs between two attempts to prepare a list.
-const longestWait = 256
-
-// unprepare closes the prepared list.
+// unprepare closes the prepared lists.
 func (b *Bound) unprepare() {
-	if b.prepared != nil {
-		b.prepared.Close()
-		b.prepared = nil
-		clear(b.at) // the launches hold buffers of earlier runs
+	for s := range b.sections {
+		s.unprepare()
 	}
 }

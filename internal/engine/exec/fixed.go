@@ -1,9 +1,9 @@
 package exec
 
 import (
-	"errors"
 	"slices"
 
+	"github.com/millrace-go/millrace/internal/engine/jobqueue"
 	"github.com/millrace-go/millrace/internal/engine/memory"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
@@ -50,6 +50,7 @@ var fixings = [...]struct {
 	{"sources", "finds where each destination's result is after the launches", (*fixing).findSources},
 	{"exchange", "exchanges the memory of large results with that of their destinations", (*fixing).exchangeLarge},
 	{"copy", "adds launches that copy the other results to their destinations", (*fixing).copyRest},
+	{"sections", "divides the launches at host ops, with the copies at the end", (*fixing).divide},
 	{"prepare", "asks the device to prepare the list", (*fixing).prepareList},
 }
 
@@ -57,7 +58,8 @@ var fixings = [...]struct {
 // on. inputs is the memory of the Bound's inputs. over marks the inputs that a run may overwrite:
 // those that a run sets and that have no other reader.
 func (b *Bound) Fix(by *Binder, inputs []*memory.Storage, over []bool, sinks []Sink) (*Fixed, error) {
-	f := &Fixed{run: run{b: b, by: by, blocks: append(make([]*memory.Block, len(b.places)), b.still...), over: make([]bool, len(b.places))}, sinks: sinks}
+	f := &Fixed{run: run{b: b, by: by, blocks: append(make([]*memory.Block, len(b.places)), b.still...), over: make([]bool, len(b.places)),
+		ends: make([]jobqueue.Moment, len(b.hosts))}, sinks: sinks}
 	x := &fixing{f, inputs, over}
 	for i := range fixings {
 		if err := fixings[i].run(x); err != nil {
@@ -132,7 +134,17 @@ func (x *fixing) exchangeLarge() error {
 }
 
 func (x *fixing) prepareList() error {
-	x.b.prepare(x.by, x.over)
+	for s := range x.b.sections {
+		s.prepare(&x.run)
+	}
+	return nil
+}
+
+func (x *fixing) divide() error {
+	if len(x.b.launches) > x.b.copiesFrom() {
+		x.b.cut()
+		x.b.put(x.blocks)
+	}
 	return nil
 }
 
@@ -206,43 +218,47 @@ func (f *Fixed) copy(to *memory.Block, s *Sink) error {
 }
 
 // OneCall returns the list if a run is one call, see runtime.Prepared, else nil. It is valid until
-// Run, Failed or Close.
+// Run or Close.
 func (f *Fixed) OneCall() runtime.Prepared {
-	if p := f.b.prepared; p != nil && len(f.moves.blocks) == 0 && p.Call(0) {
+	if len(f.b.hosts) > 0 || len(f.moves.blocks) > 0 {
+		return nil
+	}
+	if p := f.b.stretches[0].sections[0].prepared; p != nil && p.Call(0) {
 		return p
 	}
 	return nil
 }
 
-// Run runs it once.
-func (f *Fixed) Run() error {
-	if err := f.b.run(f.by, f.blocks, f.over, 0); err != nil {
-		return err
+// Run runs it once. After an error it must not run again. Results that could not be computed carry
+// the error, and so do inputs that they would have overwritten.
+func (f *Fixed) Run() (err error) {
+	f.start()
+	for i := range f.b.stretches {
+		if e := f.stretch(i, 0); err == nil {
+			err = e
+		}
+		f.begin(i, jobqueue.Moment{})
+	}
+	if err != nil {
+		f.copyFaults()
 	}
 	f.turn()
-	return nil
+	return err
 }
 
-// Failed ends a Fixed after a failed run. It computes operation by operation what can still be
-// computed. The memory of other results carries the error, as do inputs that were overwritten.
-func (f *Fixed) Failed(err error) {
+// copyFaults copies to their destinations the faults of results, and the other results again.
+func (f *Fixed) copyFaults() {
 	b := f.b
-	first := b.copiesFrom()
-	var at *runtime.LaunchError
-	if !errors.As(err, &at) || at.Index < first {
-		f.apart(err)
-	}
 	for i := range f.sinks {
 		if s := &f.sinks[i]; s.From.Block != s.To {
 			s.To.Fault.Store(s.From.Block.Fault.Load())
 		}
 	}
-	if first < len(b.launches) {
+	if first := b.copiesFrom(); first < len(b.launches) {
 		if err := f.by.Launch(b.launches[first:], nil, f.by.submitter(0)); err != nil {
 			f.by.OnError(err)
 		}
 	}
-	f.turn()
 }
 
 // copiesFrom returns the index of the first launch after those of the parts.
@@ -255,8 +271,10 @@ func (b *Bound) copiesFrom() int {
 
 // Count adds the launches that ran to the device's counters.
 func (f *Fixed) Count() {
-	if f.b.prepared != nil {
-		f.b.prepared.Count()
+	for s := range f.b.sections {
+		if s.prepared != nil {
+			s.prepared.Count()
+		}
 	}
 }
 

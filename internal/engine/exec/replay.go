@@ -8,6 +8,7 @@ import (
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/internal/engine/jobqueue"
 	"github.com/millrace-go/millrace/internal/engine/memory"
+	"github.com/millrace-go/millrace/internal/engine/planstore"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -15,15 +16,18 @@ import (
 type run struct {
 	b      *Bound
 	by     *Binder
-	blocks []*memory.Block // by slot
-	over   []bool          // by slot of inputs and fresh: the launches write it over an input
+	blocks []*memory.Block   // by slot
+	over   []bool            // by slot of inputs and fresh: the launches write it over an input
+	ends   []jobqueue.Moment // by host op: when it has run; set when it begins
+	torn   bool              // the parts run as separate jobs from here on
 }
 
-// Replay is one run of a Bound, as a job of a lane. Its inputs and results have other memory than
-// those of the run before. Until Submit it has a reader of each block of a result.
+// Replay is one run of a Bound, as a job of a lane for each stretch. Its inputs and results have
+// other memory than those of the run before. Until Submit it has a reader of each block of a result.
 type Replay struct {
 	run
 	after []jobqueue.Moment
+	next  int // the stretch that runs next
 
 	Segment uint64 // the number of its first segment on the device
 }
@@ -66,9 +70,10 @@ func (b *Bound) Replay(by *Binder, inputs []*memory.Storage) (*Replay, error) {
 		blk.Hold(by.Lane)
 	}
 	for _, blk := range r.blocks[b.inputs:] {
-		blk.WrittenNext(by.Lane)
+		blk.WrittenIn(by.Lane, len(b.stretches))
 	}
 	r.blocks = append(r.blocks, b.still...)
+	r.ends = append(r.ends, make([]jobqueue.Moment, len(b.hosts))...)
 	return r, nil
 }
 
@@ -83,7 +88,14 @@ func (b *Bound) alloc(by *Binder, i int) (*memory.Block, error) {
 // made notes which plans write the results.
 func (r *run) made() {
 	for i, f := range r.b.fresh {
-		r.blocks[r.b.inputs+i].MadeBy(f.by, f.id)
+		made(r.blocks[r.b.inputs+i], f.by, f.id)
+	}
+}
+
+// made notes which plan writes a block; nil for a host op.
+func made(blk *memory.Block, by *planstore.Known, id int32) {
+	if by != nil {
+		blk.MadeBy(by, id)
 	}
 }
 
@@ -104,26 +116,39 @@ func (r *Replay) drop() {
 	}
 }
 
-// Submit queues the run. By then the results have readers of their own.
+// Submit queues the run, and begins its host ops: they run in the order of submission, behind those
+// of earlier runs. By then the results have readers of their own.
 func (r *Replay) Submit(start bool) {
 	r.drop()
-	r.by.Lane.Submit(r, start)
+	b, l := r.b, r.by.Lane
+	for i := range b.stretches { // r may end at once when its last stretch is submitted
+		l.Submit(r, start)
+		if len(b.stretches[i].begins) > 0 {
+			r.begin(i, l.Last())
+		}
+	}
 }
 
-// Run executes the run; the lane calls it.
+// Run executes the next stretch; the lane calls it.
 func (r *Replay) Run() {
-	await(r.by, r.after)
 	b := r.b
-	bad := false
-	for _, blk := range r.blocks[:b.inputs] {
-		bad = bad || blk.Fault.Load() != nil
+	if r.next == 0 {
+		await(r.by, r.after)
+		r.start()
+		for _, blk := range r.blocks[:b.inputs] {
+			if blk.Fault.Load() != nil {
+				r.tear()
+				break
+			}
+		}
 	}
-	if bad {
-		r.apart(nil)
-	} else if err := b.run(r.by, r.blocks, r.over, r.Segment); err != nil {
-		r.apart(err)
+	_ = r.stretch(r.next, r.Segment) // results have the error
+	if r.next++; r.next < len(b.stretches) {
+		return
 	}
-	b.forget(r.over)
+	for s := range b.sections {
+		s.forget(r.over)
+	}
 	l := r.by.Lane
 	for _, blk := range r.blocks[:len(b.places)] {
 		blk.Unhold(l)
@@ -134,39 +159,112 @@ func (r *Replay) Run() {
 	ended()
 }
 
-// apart runs the parts as separate jobs: all parts if an input is missing, else those from the
-// part of the failed launch on. The job of a failed part computes its operations one by one, and
-// each fault marks only the results that depend on it.
-func (r *run) apart(err error) {
+// start forgets the faults of an earlier run's intermediate results.
+func (r *run) start() {
+	if r.b.torn {
+		for _, own := range r.b.own {
+			own.Fault.Store(nil)
+		}
+		r.b.torn = false
+	}
+}
+
+// stretch runs a stretch, and returns the first error. If a launch or a host op fails, what
+// remains of the run is separate jobs, so each fault marks only the results that depend on it.
+func (r *run) stretch(i int, segment uint64) (err error) {
+	b := r.b
+	st := &b.stretches[i]
+	if r.torn {
+		r.apart(i, st.first, nil, 0)
+	}
+	for _, s := range st.sections {
+		if r.torn {
+			break
+		}
+		if bad := r.await(s.waits); bad != nil {
+			r.tear()
+			r.resume(i, s, nil)
+			err = bad
+		} else if err = s.run(r, segment); err != nil {
+			r.tear()
+			r.resume(i, s, err)
+		}
+	}
+	if r.torn {
+		r.awaitAll(i)
+	}
+	return err
+}
+
+// tear makes what remains of the run separate jobs. The Bound must not run again.
+func (r *run) tear() {
 	b := r.b
 	b.mu.Lock()
 	b.spoilt = true
 	b.mu.Unlock()
 	b.unprepare()
 	b.put(r.blocks)
-	for _, own := range b.own {
-		own.Fault.Store(nil) // faults of an earlier run
+	b.torn, r.torn = true, true
+}
+
+// resume continues a stretch whose section failed with err, or for which a host op made no
+// operand if err is nil.
+func (r *run) resume(i int, s *section, err error) {
+	b, at := r.b, s.first
+	var failed *runtime.LaunchError
+	known := errors.As(err, &failed)
+	if known {
+		at += failed.Index
 	}
-	from, known := 0, false
-	var at *runtime.LaunchError
-	if errors.As(err, &at) {
-		for from+1 < len(b.parts) && at.Index >= b.parts[from+1].first {
-			from++
-		}
-		err, known = &runtime.LaunchError{Index: at.Index - b.parts[from].first, Err: at.Err}, true
+	if at >= b.copiesFrom() { // copies run again
+		return
 	}
-	for i := from; i < len(b.parts); i++ {
-		j := r.job(i)
-		if j.faulty() == nil {
-			for _, w := range j.writes {
-				w.Fault.Store(nil) // faults of the block's earlier contents
-			}
+	p := b.stretches[i].first
+	for p+1 < b.stretches[i].end && at >= b.parts[p+1].first {
+		p++
+	}
+	step := at - b.parts[p].first
+	switch {
+	case known:
+		r.apart(i, p, &runtime.LaunchError{Index: step, Err: failed.Err}, 0)
+	case err == nil:
+		r.apart(i, p, nil, step)
+	default: // it is unknown which launches of the section ran
+		end := p
+		for end < b.stretches[i].end && b.parts[end].first < s.first+s.n {
+			r.part(i, end).now(err)
+			end++
 		}
-		j.now(err)
-		if known { // else it is unknown which launches ran
-			err = nil
+		r.apart(i, end, nil, 0)
+	}
+}
+
+// apart runs the parts of a stretch from a part on as separate jobs. err is the failure of the
+// first one's launch, and its launches before step have run. The job of a failed part computes its
+// operations one by one.
+func (r *run) apart(i, from int, err error, step int) {
+	for p := from; p < r.b.stretches[i].end; p++ {
+		j := r.part(i, p)
+		if bad := j.faulty(); p == from && step > 0 && bad != nil {
+			j.rest(step, bad)
+		} else if p == from {
+			j.now(err)
+		} else {
+			j.now(nil)
 		}
 	}
+}
+
+// part returns part p of stretch i as a Job whose operands are in memory or have a fault.
+func (r *run) part(i, p int) *Job {
+	r.awaitAll(i)
+	j := r.job(p)
+	if j.faulty() == nil {
+		for _, w := range j.writes {
+			w.Fault.Store(nil) // faults of the block's earlier contents
+		}
+	}
+	return j
 }
 
 // job returns part i as a Job.
@@ -191,6 +289,7 @@ func (r *run) job(i int) *Job {
 func (r *Replay) recycle() {
 	clear(r.after)
 	clear(r.blocks)
-	*r = Replay{run: run{blocks: r.blocks[:0], over: r.over[:0]}, after: r.after[:0]}
+	clear(r.ends)
+	*r = Replay{run: run{blocks: r.blocks[:0], over: r.over[:0], ends: r.ends[:0]}, after: r.after[:0]}
 	replays.Put(r)
 }

@@ -83,6 +83,7 @@ func (k *Sketch) Part(ent *planstore.Known, geo *planstore.Geometry, seg *segmen
 		k.launch(&p, &w.launches[i], &ent.Plan.Steps[i])
 	}
 	k.out.parts = append(k.out.parts, p)
+	k.awaited()
 	return k.keep(&p, w.Mem, keep), nil
 }
 
@@ -130,17 +131,23 @@ func (k *Sketch) read(st *memory.Storage) int {
 // written returns the spot of memory that a part writes. Several tensors may use it in turn; it
 // then has the size of the largest one.
 func (k *Sketch) written(p *boundPart, id int, st *memory.Storage) int {
-	n, known := k.place[st.Buf]
+	t := &p.seg.Tensors[id]
+	n := k.placed(st.Buf, k.bind.Bytes(t.DT, t.Shape))
+	k.spots[n].by, k.spots[n].id = p.known, int32(id)
+	return n
+}
+
+// placed returns the spot of memory of which that many bytes are written.
+func (k *Sketch) placed(buf runtime.Buffer, bytes int64) int {
+	n, known := k.place[buf]
 	if !known {
 		n = k.spot(spot{input: -1, placed: true})
-		if i, over := k.input[st.Buf]; over {
+		if i, over := k.input[buf]; over {
 			k.spots[n].input = i
 		}
-		k.place[st.Buf] = n
+		k.place[buf] = n
 	}
-	s, t := &k.spots[n], &p.seg.Tensors[id]
-	s.bytes = max(s.bytes, k.bind.Bytes(t.DT, t.Shape))
-	s.by, s.id = p.known, int32(id)
+	k.spots[n].bytes = max(k.spots[n].bytes, bytes)
 	return n
 }
 

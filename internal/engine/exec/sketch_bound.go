@@ -27,7 +27,8 @@ var endings = [...]struct {
 	{"still", "gives slots to constants and intermediate results; allocates memory for the latter", (*ending).placeStill},
 	{"parts", "replaces the spots of the parts' tensors by slots", (*ending).numberParts},
 	{"layouts", "records the slot and the layout of each result", (*ending).numberResults},
-	{"counts", "counts the views that a run makes, and makes room for its buffers", (*ending).count},
+	{"counts", "counts the views that a run makes", (*ending).count},
+	{"sections", "divides the launches at host ops", (*ending).divide},
 }
 
 // Bound ends the sketch. results are the results that outlive a run, as Part returned them, or
@@ -114,7 +115,7 @@ func (e *ending) own(n int) (*memory.Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	own.MadeBy(s.by, s.id)
+	made(own, s.by, s.id)
 	own.Watch() // a Recording may become garbage without a call of Release
 	b.own, b.Bytes = append(b.own, own), b.Bytes+s.bytes
 	b.nobodys = append(b.nobodys, own.Buf)
@@ -144,9 +145,24 @@ func (e *ending) numberResults() error {
 	return nil
 }
 
+func (e *ending) divide() error {
+	for i := range e.b.hosts {
+		h := &e.b.hosts[i]
+		h.in.slot, h.out = e.slots[h.in.slot], e.slots[h.out]
+		if h.first < 0 {
+			h.first = len(e.b.launches)
+		}
+		if h.held != nil {
+			h.held.Release()
+			h.held = nil
+		}
+	}
+	e.b.cut()
+	return nil
+}
+
 func (e *ending) count() error {
 	b := e.b
-	b.at = make([]runtime.Buffer, len(b.places))
 	b.alive.Store(1)
 	b.Aliases = e.k.mem.Device().Counts.Aliases.Load()
 	return nil

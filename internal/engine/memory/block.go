@@ -59,10 +59,13 @@ func (b *Block) Written() jobqueue.Moment { return jobqueue.After(b.writer.Load(
 
 // WrittenNext notes that the next job of the lane writes the block, and counts that job as a user.
 // The caller holds the lock of the lane's stream until it has submitted the job.
-func (b *Block) WrittenNext(by *jobqueue.Lane) {
+func (b *Block) WrittenNext(by *jobqueue.Lane) { b.WrittenIn(by, 1) }
+
+// WrittenIn is WrittenNext where the lane's n-th next job is the last one that writes the block.
+func (b *Block) WrittenIn(by *jobqueue.Lane, n int) {
 	b.Hold(by)
 	b.writer.Store(by)
-	b.seq.Store(by.Next + 1)
+	b.seq.Store(by.Next + uint64(n))
 }
 
 // Failed returns the known reason why the block was not written. While a job still has to write the

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	goruntime "runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/millrace-go/millrace"
@@ -18,7 +19,8 @@ import (
 
 // TestRandomBoundRecordings: random programs as bound recordings give the oracle's bits, run after
 // run, for all values of their arguments. Other holders of arguments and results keep their values.
-// Small programs of elementwise ops are one call if there is machine code.
+// Small programs of elementwise ops are one call if there is machine code. In some programs host
+// ops copy results; each of them runs once in each run.
 func TestRandomBoundRecordings(t *testing.T) {
 	specs := append([]string{"ref", "cpu:compile=native,threads=1", "ref:queue=3", "cpu:compile=native,queue=2", "cpu:compile=native,fusion=off"}, specs...)
 	devices := make([]*millrace.Device, len(specs))
@@ -77,11 +79,30 @@ func TestRandomBoundRecordings(t *testing.T) {
 // boundRuns binds a program and runs it some times.
 func boundRuns(dev *millrace.Device, prog *ir.Graph, seed uint64) error {
 	rng := rand.New(rand.NewPCG(seed, 6))
+	lane := hostapi.HostLane(dev)
+	var made, begun, ran atomic.Int64 // host ops: of the last recording; of all runs
 	rec := millrace.NewRecording(func(sc *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 		r := NewRunner(sc, prog, nil)
 		r.Tensors = slices.Clone(in)
+		made.Store(0)
+		copied := rand.New(rand.NewPCG(seed, 7))
 		for i := range prog.Nodes {
 			r.Step(i)
+			last := &r.Tensors[len(r.Tensors)-1]
+			if seed%4 != 3 || prog.Nodes[i].Op == ir.Release || copied.IntN(5) > 0 {
+				continue
+			}
+			made.Add(1)
+			from := *last
+			*last = hostapi.HostOp(lane, "copy", from, from.DType(), from.Shape(), func() func(dst, src []byte, fault error) error {
+				begun.Add(1)
+				return func(dst, src []byte, fault error) error {
+					ran.Add(1)
+					copy(dst, src)
+					return fault
+				}
+			}).(*millrace.Tensor)
+			from.Release()
 		}
 		var out []*millrace.Tensor
 		for _, id := range prog.Outputs {
@@ -136,13 +157,18 @@ func boundRuns(dev *millrace.Device, prog *ir.Graph, seed uint64) error {
 		if err != nil {
 			return fmt.Errorf("oracle: %w", err)
 		}
+		was, n := begun.Load(), 1
 		if run%3 == 2 {
-			err = b.RunN(1 + rng.IntN(100))
+			n = 1 + rng.IntN(100)
+			err = b.RunN(n)
 		} else {
 			err = b.Run()
 		}
 		if err != nil {
 			return fmt.Errorf("run %d: %w", run, err)
+		}
+		if ops := begun.Load() - was; ops != int64(n)*made.Load() || begun.Load() != ran.Load() {
+			return fmt.Errorf("%d of %d host ops ran in %d runs, and %d began", ran.Load(), made.Load(), n, ops)
 		}
 		for i, id := range ids {
 			if err := compare(b.Results()[i], want[id]); err != nil {

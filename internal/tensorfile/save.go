@@ -15,7 +15,8 @@ import (
 // Save makes the file at path from the output of write. The old file stays until everything is on
 // disk: a temporary file beside it is written and renamed. The new file has the permissions of the
 // old one, or the usual ones. A symbolic link stays a link; a path that is no regular file (a pipe,
-// a terminal) is written directly.
+// a terminal) is written directly. Temporary files that killed processes left of the same path are
+// removed.
 func Save(path string, write func(io.Writer) error) error {
 	switch info, err := os.Stat(path); {
 	case err == nil && !info.IsDir() && !info.Mode().IsRegular():
@@ -29,6 +30,7 @@ func Save(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
+	removeStale(p.path)
 	if err := write(p); err != nil {
 		p.Discard()
 		return err
@@ -77,8 +79,11 @@ func (p *Pending) Commit() error {
 	if err == nil {
 		err = p.Sync()
 	}
+	if err == nil && movesOpen {
+		err = os.Rename(p.Name(), p.path) // locked until then, so that no other writer takes it for stale
+	}
 	err = errors.Join(err, p.Close())
-	if err == nil {
+	if err == nil && !movesOpen {
 		err = os.Rename(p.Name(), p.path)
 	}
 	if err != nil {
@@ -101,6 +106,10 @@ func create(path string, perm fs.FileMode) (*os.File, error) {
 	for range tries {
 		name := filepath.Join(dir, fmt.Sprintf(".%s.%08x.tmp", base, rand.Uint32()))
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+		if err == nil && !hold(f) {
+			f.Close()
+			continue
+		}
 		if !errors.Is(err, fs.ErrExist) {
 			return f, err
 		}

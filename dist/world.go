@@ -2,6 +2,7 @@ package dist
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -161,7 +162,7 @@ func (w *World) Barrier(ctx context.Context) error {
 //
 // If the World has failed, Close gives the other ranks a second to notice it, logs the error and
 // ends all processes of the job, this one included: MPI cannot go on without a rank. Close returns
-// the World's error if the driver does not end the process.
+// the World's error if the driver does not end the process, and if there is no other rank.
 //
 // A deferred Close would make an error of this rank look like a call that others did not make, so tell
 // them first:
@@ -206,12 +207,12 @@ func (w *World) end() (err error) {
 	if w.unnotify != nil {
 		w.unnotify()
 	}
-	if err = w.Err(); err == nil {
+	if err = w.Err(); err == nil || w.info.Size == 1 {
 		var closed error
 		if w.loop.stop(func(d Driver) { closed = d.Close() }, w.o.Deadline) {
-			return closed
+			return errors.Join(err, closed)
 		}
-		return fmt.Errorf("dist: rank %d: the driver did not close within %v", w.info.Rank, w.o.Deadline)
+		return errors.Join(err, fmt.Errorf("dist: rank %d: the driver did not close within %v", w.info.Rank, w.o.Deadline))
 	}
 	w.farewell()
 	w.o.Log(fmt.Sprintf("rank %d ends the job: %v", w.info.Rank, err))

@@ -49,6 +49,19 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// TestAloneFailed: a World of one rank that has failed ends no process.
+func TestAloneFailed(t *testing.T) {
+	w, err := dist.Open(context.Background(), dist.Options{Log: func(line string) { t.Errorf("the log has %q", line) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cause := errors.New("the disk is full")
+	w.Fail(cause)
+	if err := w.Close(); !errors.Is(err, cause) {
+		t.Errorf("Close returns %v", err)
+	}
+}
+
 // TestLaunched: a launcher without a driver, and an unknown driver, are errors.
 func TestLaunched(t *testing.T) {
 	if _, err := dist.Open(context.Background(), dist.Options{Driver: "none"}); err == nil || !strings.Contains(err.Error(), "dist/mpi") {

@@ -39,7 +39,12 @@ func (j *joint) gradient(p *param, t *millrace.Tensor) {
 			t = add(grads[p.index], t)
 		}
 	}
-	if j.gone[p.index] = t != nil; t != nil {
+	j.gone[p.index] = t != nil
+	switch {
+	case t == nil:
+	case j.w.Size() == 1: // it is the sum; the loss and the rows are sent in any case, as each run is a call
+		j.total.grads[p.index] = t
+	default:
 		j.send(t, fmt.Sprintf("%s %v %v", p.Name, p.Tensor().DType(), t.Shape()), &j.total.grads[p.index])
 	}
 }

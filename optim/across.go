@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/dist"
@@ -35,8 +36,8 @@ type Ranks struct {
 }
 
 // Across makes each run a step of all ranks of w: its inputs are this rank's rows of the batch, and
-// the loss and the update are those of the whole batch. Axis 0 of the inputs counts rows; an input
-// whose axis 0 differs from the first input's is the same for all rows. The whole batch consists of
+// the loss and the update are those of the whole batch. Axis 0 of the inputs counts rows, and all
+// have the same number; a 0-d input is the same for all rows. The whole batch consists of
 // the ranks' rows in order, divided as data.Options says, so that a [data.Loader] with Part and
 // Parts gives the inputs. The function's loss is the mean over its rows.
 //
@@ -52,9 +53,11 @@ type Ranks struct {
 // it is an error of all. Bind is ErrUnsupported.
 func Across(w *dist.World, r Ranks) StepOption {
 	return func(s *Step) error {
-		switch {
-		case w == nil || w.Size() == 0:
+		if w == nil || w.Size() == 0 {
 			return errors.New("Across: the World was not made by dist.Open")
+		}
+		s.ranks = &across{w: w} // the other ranks must hear of bad options
+		switch {
 		case r.Leaves < 0 || r.Leaves > mostLeaves || r.Leaves%w.Size() != 0:
 			return fmt.Errorf("Across: %d leaves cannot be divided among %d ranks", r.Leaves, w.Size())
 		case r.Bucket < 0:
@@ -89,7 +92,8 @@ type across struct {
 	leaves int // of this rank
 
 	checked int         // updates at the last comparison plus 1; 0: there was none
-	buffers []*nn.Param // that passes have changed
+	buffers []*nn.Param // of floats that passes have changed
+	counts  []*nn.Param // other buffers that passes have changed
 }
 
 // begin prepares a run: it checks the inputs, and compares the ranks when that is due.
@@ -104,7 +108,6 @@ func (a *across) begin(ctx context.Context, s *Step, in []*millrace.Tensor) erro
 	if a.opt.SameEvery < 0 || a.checked == n+1 || a.checked > 0 && n%a.opt.SameEvery != 0 {
 		return nil
 	}
-	a.checked = n + 1
 	list := s.o.Params()
 	state, err := s.o.tensors()
 	if err != nil {
@@ -114,13 +117,17 @@ func (a *across) begin(ctx context.Context, s *Step, in []*millrace.Tensor) erro
 	if s.random != nil {
 		list = append(list, s.random.State()...)
 	}
-	for i, b := range a.buffers {
+	for i, b := range slices.Concat(a.buffers, a.counts) {
 		list = append(list, nn.Named{Name: bufferName(i), Param: b})
 	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	return a.w.Same(ctx, list...)
+	if err := a.w.Same(ctx, list...); err != nil {
+		return err
+	}
+	a.checked = n + 1
+	return nil
 }
 
 // check reports inputs that have no rows to divide.
@@ -132,6 +139,11 @@ func (a *across) check(in []*millrace.Tensor) error {
 		return failureOf("step", fmt.Errorf("%w: the first input of a step with Across has no axis 0, which would count the rows of this rank", millrace.ErrShape), in...)
 	case in[0].Dim(0) > most: // a float32 holds the sum of all ranks' rows exactly
 		return failureOf("step", fmt.Errorf("%w: a step with Across of %d ranks takes at most %d rows of each", millrace.ErrShape, a.w.Size(), most), in...)
+	}
+	for i, t := range in {
+		if t.Rank() > 0 && t.Dim(0) != in[0].Dim(0) {
+			return failureOf("step", fmt.Errorf("%w: input %d of a step with Across has %d rows, and input 0 has %d; an input for all rows is 0-d", millrace.ErrShape, i, t.Dim(0), in[0].Dim(0)), in...)
+		}
 	}
 	return nil
 }

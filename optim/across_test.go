@@ -277,7 +277,7 @@ func TestAcrossFaults(t *testing.T) {
 		}, "rank 1"},
 		"leaves": {func(w *dist.World, _ *millrace.Stream, _ *net, x *fault) {
 			x.options = append(x.options, Across(w, Ranks{Leaves: 6}))
-		}, "ranks 0, 2 have SGD, 3 leaves, Accumulate(1), SameEvery 100; rank 1 has SGD, 6 leaves,"},
+		}, "ranks 0, 2 have 3 leaves; rank 1 has 6 leaves"},
 		"unused": {func(_ *dist.World, on *millrace.Stream, m *net, x *fault) {
 			x.loss = func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
 				x := m.In.Forward(c, in[0]).Cast(millrace.Float64).Mul(m.High.In(c)).Cast(millrace.Float32)

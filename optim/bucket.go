@@ -77,6 +77,12 @@ func bufferName(i int) string { return fmt.Sprintf("buffer %d", i) }
 // send adds a tensor to a bucket and ends it.
 func (j *joint) send(t *millrace.Tensor, line string, to **millrace.Tensor) {
 	dt := t.DType()
+	if dt == millrace.Invalid { // it carries an error
+		if j.bad == nil {
+			j.bad = t.Err()
+		}
+		return
+	}
 	b := j.open[dt]
 	if b != nil && b.bytes >= j.limit() { // not before: an op still holds the last gradient, which a cut would store
 		j.flush(b)
@@ -110,19 +116,13 @@ func (j *joint) flush(b *bucket) {
 	for _, p := range b.parts {
 		hostapi.Drop(p)
 	}
-	lines := append([]string{j.plan()}, b.lines...)
+	lines := b.lines
+	if len(j.sent) == 0 {
+		lines = append(j.plan(), lines...)
+	}
 	b.sum = j.keep(distapi.AllReduce(j.w, fmt.Sprintf("step, bucket %d", len(j.sent)), lines, t).(*millrace.Tensor))
 	hostapi.Drop(t)
 	j.sent = append(j.sent, b)
-}
-
-// plan has the options that all ranks must have in common.
-func (j *joint) plan() string {
-	text := fmt.Sprintf("%s, %d leaves, Accumulate(%d), SameEvery %d", j.s.o.rule.name, j.opt.Leaves, j.s.steps, j.opt.SameEvery)
-	if j.opt.Wire != millrace.Invalid {
-		text += fmt.Sprintf(", gradients sent in %v", j.opt.Wire)
-	}
-	return text
 }
 
 // split takes the sums of a bucket apart.

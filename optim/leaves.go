@@ -45,6 +45,7 @@ type joint struct {
 	open  map[millrace.DType]*bucket // buckets that are not sent yet
 	sent  []*bucket
 	gone  []bool           // gradients that are in a bucket, by parameter
+	bad   error            // of a gradient, the loss or a buffer
 	total addends          // of all ranks
 	all   *millrace.Tensor // number of rows of all ranks
 
@@ -64,6 +65,9 @@ func (a *across) gradients(s *Step, sc *millrace.Scope, in []*millrace.Tensor, a
 			if err := j.next(i); err != nil {
 				return err
 			}
+		}
+		if j.bad != nil {
+			return j.bad
 		}
 		if err := j.collect(&x); err != nil {
 			return err
@@ -196,15 +200,15 @@ func scattered(x uint32) uint32 {
 	return x ^ x>>16
 }
 
-// slice returns the inputs of a leaf. A rank without rows gets one row of zeros: the pass tells what
-// the others send, and its numbers are not used.
+// slice returns the inputs of a leaf. A rank without rows gets two rows of zeros: the pass tells what
+// the others send, and its numbers are not used. One row would not do for BatchNorm.
 func (j *joint) slice(from, to int) []*millrace.Tensor {
 	in := slices.Clone(j.in)
 	for i, t := range in {
 		switch {
-		case t.Rank() == 0 || t.Dim(0) != j.rows:
+		case t.Rank() == 0:
 		case j.rows == 0:
-			in[i] = millrace.ZerosOn(j.now, t.DType(), append([]int{1}, t.Shape()[1:]...)...)
+			in[i] = millrace.ZerosOn(j.now, t.DType(), append([]int{2}, t.Shape()[1:]...)...)
 		case to-from < j.rows:
 			in[i] = t.To(j.now).Slice(millrace.R(from, to))
 		}
@@ -231,6 +235,9 @@ func (j *joint) note(c *nn.Ctx, sum *addends, rows int) {
 		if !t.DType().IsFloat() {
 			if !slices.ContainsFunc(j.others, func(s set) bool { return s.p == p }) {
 				j.others = append(j.others, set{p, j.now.Keep(t)})
+			}
+			if !slices.Contains(j.counts, p) && (j.s.random == nil || p != j.s.random.Counter) {
+				j.counts = append(j.counts, p)
 			}
 			continue
 		}

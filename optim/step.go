@@ -126,8 +126,8 @@ func (o *Optimizer) Step(f func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tens
 		err = failure("step", errors.New("the function is nil"))
 	}
 	for _, opt := range opts {
-		if err == nil {
-			err = failure("step", opt(s))
+		if bad := opt(s); err == nil {
+			err = failure("step", bad)
 		}
 	}
 	if s.steps > 1 && err == nil {
@@ -171,18 +171,25 @@ func (s *Step) check(op string) error {
 // that of the parameters before the update. If it returns an error, nothing has changed:
 // parameters, moments, counts and buffers keep their values. Run does not wait for a recorded step,
 // nor for the update of any step. Reading the loss waits for the step and returns its errors.
-func (s *Step) Run(ctx context.Context, in ...*millrace.Tensor) (*millrace.Tensor, error) {
-	if err := s.check("step"); err != nil {
-		return nil, err
+func (s *Step) Run(ctx context.Context, in ...*millrace.Tensor) (loss *millrace.Tensor, err error) {
+	if s != nil && s.ranks != nil {
+		err = errPanicked
+		defer func() {
+			if err != nil {
+				s.ranks.fail(err)
+			}
+		}()
 	}
-	loss, err := s.run(ctx, in)
-	if err != nil && s.ranks != nil {
-		s.ranks.fail(err)
-	}
+	loss, err = s.run(ctx, in)
 	return loss, err
 }
 
+var errPanicked = errors.New("the function of a Step panicked")
+
 func (s *Step) run(ctx context.Context, in []*millrace.Tensor) (*millrace.Tensor, error) {
+	if err := s.check("step"); err != nil {
+		return nil, err
+	}
 	if ctx != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

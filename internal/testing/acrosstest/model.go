@@ -15,6 +15,7 @@ type Model struct {
 	Steps   int            // runs
 	Parts   int            // runs for each update; 0: 1
 	Compute millrace.DType // in which layers compute; Invalid: that of their weights
+	Wire    millrace.DType // in which gradients are sent; Invalid: their own
 	New     func(at millrace.Place) *Training
 	Batch   func(step int) Batch        // of all ranks
 	Before  func(t *Training, step int) // called before each run; may be nil
@@ -70,7 +71,7 @@ type Array struct {
 	Row    []int
 	Floats []float32
 	Ints   []int32
-	Shared bool // it is the same for all rows, and has no axis of them
+	Shared bool // it is one number, the same for all rows
 }
 
 // Tensors makes the inputs for a range of rows.
@@ -87,12 +88,10 @@ func (a Array) tensor(at millrace.Place, from, to int) *millrace.Tensor {
 	for _, d := range a.Row {
 		size *= d
 	}
-	shape := a.Row
 	if a.Shared {
-		from, to = 0, 1
-	} else {
-		shape = append([]int{to - from}, a.Row...)
+		return millrace.ScalarOn(at, a.Floats[0])
 	}
+	shape := append([]int{to - from}, a.Row...)
 	if a.Ints != nil {
 		return millrace.FromSliceOn(at, a.Ints[from*size:to*size], shape...)
 	}

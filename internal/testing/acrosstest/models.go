@@ -124,6 +124,7 @@ func Models() []Model {
 		}, Batch: regression(14, 13, 7, 2), Leaves: 6, Ranks: []int{1, 2, 3}},
 		{Name: "buffers", New: newBuffers, Batch: shared(regression(15, 12, 8, 5))},
 		{Name: "zeros", New: newZeros, Batch: shared(regression(16, 3, 8)), Steps: 1},
+		{Name: "wire", New: newDTypes, Batch: regression(18, 12, 7), Leaves: 8, Wire: millrace.BFloat16},
 		{Name: "by hand", New: newNormed, Batch: regression(17, 9, 5), Cut: func(step, rows, ranks int) []int {
 			at := make([]int, ranks+1) // one rank has most rows, another has none
 			for r := range ranks {

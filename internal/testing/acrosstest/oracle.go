@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
@@ -79,8 +78,12 @@ func (x *oracle) step(step, ranks int) (loss *millrace.Tensor, err error) {
 	if some == nil {
 		return nil, errors.New("a batch without rows")
 	}
-	mean := func(of func(*leaf) vector) vector {
-		none := of(some).each(func(int, float64) float64 { return math.Copysign(0, -1) }) // adds nothing
+	mean := func(of func(*leaf) vector, wire millrace.DType) vector {
+		dt := of(some).dt
+		if wire == millrace.Invalid || dt == millrace.Float64 {
+			wire = dt
+		}
+		none := of(some).as(wire).each(func(int, float64) float64 { return math.Copysign(0, -1) }) // adds nothing
 		var all []vector
 		for _, own := range leaves {
 			var list []vector
@@ -88,29 +91,27 @@ func (x *oracle) step(step, ranks int) (loss *millrace.Tensor, err error) {
 				if l.rows == 0 {
 					list = append(list, none)
 				} else {
-					list = append(list, of(l).times(float64(l.rows)))
+					list = append(list, of(l).times(float64(l.rows)).as(wire))
 				}
 			}
 			all = append(all, tree(list))
 		}
-		return tree(all).over(float64(batch.Rows))
+		return tree(all).as(dt).over(float64(batch.Rows))
 	}
 	finite := true
 	grads := map[*nn.Param]vector{}
 	for p := range some.grads {
-		grads[p] = mean(func(l *leaf) vector { return l.grads[p] })
-		for _, l := range slices.Concat(leaves...) {
-			finite = finite && (l.rows == 0 || l.grads[p].finite())
-		}
+		grads[p] = mean(func(l *leaf) vector { return l.grads[p] }, x.m.Wire)
+		finite = finite && grads[p].finite()
 	}
 	floats := map[*nn.Param]vector{}
 	for p := range some.floats {
-		floats[p] = mean(func(l *leaf) vector { return l.floats[p] })
+		floats[p] = mean(func(l *leaf) vector { return l.floats[p] }, millrace.Invalid)
 	}
 	if err := x.commit(some, floats, finite || x.t.Optimizer.Scale() == nil); err != nil {
 		return nil, err
 	}
-	loss = mean(func(l *leaf) vector { return l.loss }).tensor(x.at)
+	loss = mean(func(l *leaf) vector { return l.loss }, millrace.Invalid).tensor(x.at)
 	return loss, x.update(grads)
 }
 

@@ -38,7 +38,7 @@ func place(t testing.TB, threads int) millrace.Place {
 func TestOracle(t *testing.T) {
 	for _, m := range Models() {
 		batch := m.Batch
-		m.Leaves = 1
+		m.Leaves, m.Wire = 1, millrace.Invalid
 		m.Batch = func(step int) Batch {
 			b := batch(step)
 			return b.first(1 << (bits.Len(uint(b.Rows)) - 1))

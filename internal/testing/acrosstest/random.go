@@ -38,6 +38,9 @@ func Random(seed uint64) Model {
 		m.Parts = 2 + r.IntN(2)
 		m.Steps = m.Parts * (1 + r.IntN(3))
 	}
+	if chance(0.2) {
+		m.Wire = millrace.BFloat16
+	}
 	dt := millrace.Float32
 	if m.Compute == millrace.Invalid && !norm && chance(0.3) {
 		dt = []millrace.DType{millrace.Float64, millrace.BFloat16}[r.IntN(2)]

@@ -115,7 +115,7 @@ func (m Model) options(t *Training, w *dist.World, h How) []optim.StepOption {
 			size += p.Tensor().Len() * max(4, p.Tensor().DType().Size())
 		}
 	}
-	ranks := optim.Ranks{Leaves: m.Leaves}
+	ranks := optim.Ranks{Leaves: m.Leaves, Wire: m.Wire}
 	if h.Buckets > 0 {
 		ranks.Bucket = (size-1)/h.Buckets + 1
 	}

@@ -2,14 +2,15 @@ package acrosstest
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/millrace-go/millrace"
 )
 
-// vector is numbers of float32 or float64. A float32 operation on float64 values that is rounded to
-// float32 has the bits of float32: 53 bits are more than twice 24 and two more.
+// vector is numbers of float32, float64 or bfloat16. A float32 operation on float64 values that is
+// rounded to float32 has the bits of float32: 53 bits are more than twice 24 and two more.
 type vector struct {
-	wide  bool // float64
+	dt    millrace.DType
 	shape []int
 	v     []float64
 }
@@ -20,22 +21,34 @@ func read(t *millrace.Tensor) (vector, error) {
 		return vector{}, fmt.Errorf("%v is not a float", t.DType())
 	}
 	v, err := millrace.Values[float64](t.Cast(millrace.Float64))
-	return vector{t.DType() == millrace.Float64, t.Shape(), v}, err
+	dt := millrace.Float32
+	if t.DType() == millrace.Float64 {
+		dt = millrace.Float64
+	}
+	return vector{dt, t.Shape(), v}, err
 }
 
-func number(wide bool, v float64) vector { return vector{wide: wide, v: []float64{v}} }
-
-func (x vector) zeros() vector { return vector{x.wide, x.shape, make([]float64, len(x.v))} }
-
+// round rounds a number to the vector's dtype. bfloat16 is computed in float32.
 func (x vector) round(v float64) float64 {
-	if x.wide {
+	if x.dt == millrace.Float64 {
 		return v
 	}
-	return float64(float32(v))
+	bits := math.Float32bits(float32(v))
+	if x.dt == millrace.BFloat16 && v == v {
+		bits += 0x7fff + bits>>16&1 // to the nearest, of two the even one
+		bits &^= 0xffff
+	}
+	return float64(math.Float32frombits(bits))
+}
+
+// as is the vector in another dtype.
+func (x vector) as(dt millrace.DType) vector {
+	x.dt = dt
+	return x.each(func(_ int, v float64) float64 { return v })
 }
 
 func (x vector) each(f func(i int, v float64) float64) vector {
-	r := x.zeros()
+	r := vector{x.dt, x.shape, make([]float64, len(x.v))}
 	for i, v := range x.v {
 		r.v[i] = x.round(f(i, v))
 	}
@@ -64,7 +77,7 @@ func (x vector) finite() bool {
 
 // tensor makes a tensor of the vector.
 func (x vector) tensor(at millrace.Place) *millrace.Tensor {
-	if x.wide {
+	if x.dt == millrace.Float64 {
 		return millrace.FromSliceOn(at, x.v, x.shape...)
 	}
 	list := make([]float32, len(x.v))

@@ -50,7 +50,7 @@ type Ranks struct {
 // All ranks make the same steps with the same options and run them in the same order, also among
 // other calls of w. Parameters and state are equal at first. The World's errors are those of the run
 // or of the results. An error of one rank's run ends the World, because other ranks wait for this one:
-// it is an error of all. Bind is ErrUnsupported.
+// it is an error of all.
 func Across(w *dist.World, r Ranks) StepOption {
 	return func(s *Step) error {
 		if w == nil || w.Size() == 0 {

@@ -67,6 +67,7 @@ func alike(t *testing.T, dev *millrace.Device, ranks int, f func(w *dist.World, 
 // teamwork is joint training: batches are the sizes of the whole batches.
 type teamwork struct {
 	norm    bool
+	bound   bool // batches have one size
 	batches []int
 	options []Option
 	steps   func(w *dist.World) []StepOption
@@ -84,9 +85,30 @@ func (x teamwork) run(t *testing.T, ranks int) (digest []string, recordings int6
 		s := o.Step(m.loss, append(x.steps(w), On(on), Random(random))...)
 		defer s.Close()
 		var list []string
+		run := func(in []*millrace.Tensor) (*millrace.Tensor, error) { return s.Run(context.Background(), in...) }
+		if x.bound {
+			from, to := portion.Of(x.batches[0], ranks, w.Rank())
+			b, err := s.Bind(rows(on, 0, x.batches[0], from, to)...)
+			if err != nil {
+				return err
+			}
+			defer b.Close()
+			run = func(in []*millrace.Tensor) (*millrace.Tensor, error) {
+				for i, t := range in {
+					v, err := millrace.Values[float32](t)
+					if err == nil {
+						err = SetInput(b, i, v...)
+					}
+					if err != nil {
+						return nil, err
+					}
+				}
+				return b.Loss(), b.Run()
+			}
+		}
 		for i, n := range x.batches {
 			from, to := portion.Of(n, ranks, w.Rank())
-			loss, err := s.Run(context.Background(), rows(on, i, n, from, to)...)
+			loss, err := run(rows(on, i, n, from, to))
 			if err != nil {
 				return fmt.Errorf("step %d: %w", i, err)
 			}
@@ -109,6 +131,20 @@ func (x teamwork) run(t *testing.T, ranks int) (digest []string, recordings int6
 		same(t, fmt.Sprintf("rank %d", r), all[r], all[0])
 	}
 	return all[0], dev.Stats().Recordings
+}
+
+// TestAcrossBound: bound steps of 1 and 2 ranks have the bits of those that are not bound.
+func TestAcrossBound(t *testing.T) {
+	for name, x := range map[string]teamwork{"plain": {}, "normed": {norm: true}} {
+		x.batches = slices.Repeat([]int{8}, 14)
+		x.steps = func(w *dist.World) []StepOption { return []StepOption{Across(w, Ranks{Leaves: 2, SameEvery: 5})} }
+		want, _ := x.run(t, 1)
+		x.bound = true
+		for _, ranks := range []int{1, 2} {
+			got, _ := x.run(t, ranks)
+			same(t, fmt.Sprintf("%s, %d ranks, bound", name, ranks), got, want)
+		}
+	}
 }
 
 // TestAcross: teamwork has the same bits on 1, 2 and 4 ranks, with buckets of any size, recorded or
@@ -343,7 +379,7 @@ type fault struct {
 	close   bool
 }
 
-// TestAcrossOptions: bad options are errors, and a step of several ranks cannot be bound.
+// TestAcrossOptions: bad options are errors, and so are inputs without rows.
 func TestAcrossOptions(t *testing.T) {
 	dev := open(t, "cpu:cache=off,compile=off")
 	bad := errors.New("not an error")
@@ -357,9 +393,6 @@ func TestAcrossOptions(t *testing.T) {
 			}
 		}
 		s := o.Step(m.loss, Across(w, Ranks{}), On(on), Random(nn.NewRandom(1, nn.On(on))))
-		if _, err := s.Bind(rows(on, 1, 2, 0, 1)...); !errors.Is(err, millrace.ErrUnsupported) {
-			t.Errorf("Bind: %v", err)
-		}
 		if w.Rank() == 0 {
 			return bad
 		}

@@ -17,21 +17,28 @@ type BoundStep struct {
 	wide  []bool    // whether they are float64
 	first int       // index of the step's first input among the recording's
 	count int       // of the step's inputs
+	in    []*millrace.Tensor
 }
 
 // Bind makes a BoundStep for inputs of these dtypes and shapes; [SetInput] writes the inputs. Its
-// results have the bits of Run's. A step that accumulates, works [Across] ranks, checks for finite
-// numbers or reads a value cannot be bound: that is millrace.ErrUnsupported. Later Freeze calls on parameters have no
-// effect on a BoundStep.
+// results have the bits of Run's. A step that accumulates, checks for finite numbers or reads a
+// value cannot be bound: that is millrace.ErrUnsupported. Later Freeze calls on parameters have no
+// effect on a BoundStep. All ranks of a step with [Across] bind it at the same point and make the
+// same runs.
 func (s *Step) Bind(in ...*millrace.Tensor) (*BoundStep, error) {
 	if err := s.check("bind"); err != nil {
 		return nil, err
 	}
+	b, err := s.bound(in)
+	if err != nil && s.ranks != nil {
+		s.ranks.fail(err)
+	}
+	return b, err
+}
+
+func (s *Step) bound(in []*millrace.Tensor) (*BoundStep, error) {
 	if s.steps > 1 || s.finite || s.o.scaling != nil {
 		return nil, failure("bind", fmt.Errorf("%w: a Step with Accumulate, CheckFinite or a LossScale cannot be bound", millrace.ErrUnsupported))
-	}
-	if s.ranks != nil {
-		return nil, failure("bind", fmt.Errorf("%w: a Step with Across cannot be bound yet: its sums wait for other ranks", millrace.ErrUnsupported))
 	}
 	o := s.o
 	if err := o.turn.take(nil, "bind"); err != nil {
@@ -49,6 +56,11 @@ func (s *Step) Bind(in ...*millrace.Tensor) (*BoundStep, error) {
 			return nil, err
 		}
 	}
+	if s.ranks != nil {
+		if err := s.ranks.check(in); err != nil {
+			return nil, err
+		}
+	}
 	for {
 		b, again, err := s.bind(in)
 		if err != nil || !again {
@@ -60,7 +72,12 @@ func (s *Step) Bind(in ...*millrace.Tensor) (*BoundStep, error) {
 // bind is Bind; again says that it found another argument and must be called once more.
 func (s *Step) bind(in []*millrace.Tensor) (b *BoundStep, again bool, err error) {
 	o := s.o
-	b = &BoundStep{s: s, t: s.tape(ending{last: true, steps: s.steps}, in)}
+	b = &BoundStep{s: s, in: in}
+	if e := (ending{last: true, steps: s.steps}); s.ranks == nil {
+		b.t = s.tape(e, in)
+	} else {
+		b.t = s.newTape(e, in) // other ranks may have no recording yet, and recording makes collectives
+	}
 	var args []*millrace.Tensor
 	for _, g := range o.groups {
 		lr, err := o.rate(g)
@@ -94,6 +111,14 @@ func (b *BoundStep) Run() error {
 	if b == nil || b.s == nil {
 		return failure("step", errNone)
 	}
+	err := b.run()
+	if err != nil && b.s.ranks != nil {
+		b.s.ranks.fail(err)
+	}
+	return err
+}
+
+func (b *BoundStep) run() error {
 	o := b.s.o
 	if err := o.turn.take(nil, "step"); err != nil {
 		return err
@@ -105,6 +130,11 @@ func (b *BoundStep) Run() error {
 	for i, p := range o.params {
 		if p.Frozen() != b.t.frozen[i] {
 			return failure("step", fmt.Errorf("%w: parameter %q was frozen or unfrozen after Bind", millrace.ErrUnsupported, p.Name))
+		}
+	}
+	if b.s.ranks != nil {
+		if err := b.s.ranks.begin(nil, b.s, b.in); err != nil {
+			return err
 		}
 	}
 	for i, g := range o.groups {

@@ -250,6 +250,8 @@ func (s *Step) Close() {
 // ranks is how a step works with other ranks. Only [Across] makes one, so that programs without it
 // are not linked with package dist.
 type ranks interface {
+	// check reports inputs that the ranks cannot divide.
+	check(in []*millrace.Tensor) error
 	// begin prepares a run.
 	begin(ctx context.Context, s *Step, in []*millrace.Tensor) error
 	// gradients is backward for the whole batch.

@@ -96,6 +96,12 @@ func (s *Step) tape(e ending, in []*millrace.Tensor) *tape {
 			return t
 		}
 	}
+	return s.newTape(e, in)
+}
+
+// newTape makes a recorded step.
+func (s *Step) newTape(e ending, in []*millrace.Tensor) *tape {
+	o := s.o
 	t := &tape{args: slices.Clone(s.others), e: e, sums: o.progress.summed(e)}
 	for _, x := range in {
 		t.in = append(t.in, kind{x.DType(), x.Shape()})

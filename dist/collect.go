@@ -104,6 +104,10 @@ const (
 	leastMessage = 256 << 10
 )
 
+// pieceSize is the bytes of a piece of n ranks, and pieces how many there are.
+func pieceSize(n int) int     { return max(leastPiece, n*leastMessage) }
+func pieces(n, bytes int) int { return (bytes + pieceSize(n) - 1) / pieceSize(n) }
+
 // sum writes the sum of all ranks' src to dst, which may be the same memory: each rank adds a part,
 // and then gathers all parts. Every rank sends and receives about twice the bytes of src.
 func (w *World) sum(s summing, dst, src []byte) error {
@@ -115,8 +119,8 @@ func (w *World) sum(s summing, dst, src []byte) error {
 	if n*len(src) <= smallSum {
 		return w.smallSum(s, dst, src)
 	}
-	piece := max(leastPiece, n*leastMessage)
-	pieces := (len(src) + piece - 1) / piece
+	piece := pieceSize(n)
+	count := pieces(n, len(src))
 	exchange := func(i int) (partial, []int) {
 		from, to := i*piece, min((i+1)*piece, len(src))
 		at := w.cuts((to-from)/size, size)
@@ -124,9 +128,9 @@ func (w *World) sum(s summing, dst, src []byte) error {
 	}
 	var last *op // of the sums of a piece
 	next, at := exchange(0)
-	for i := range pieces {
+	for i := range count {
 		p, cuts := next, at
-		if i+1 < pieces {
+		if i+1 < count {
 			next, at = exchange(i + 1)
 		}
 		if err := p.op.wait(); err != nil {

@@ -107,7 +107,7 @@ go_test_all() {
 # mpi runs ranks under the launchers of Open MPI and MPICH. Without one its tests are skipped.
 mpi() {
 	step mpi go test -vet=off -count=1 -timeout 20m ./dist/mpi ./examples/dp
-	[ "$CGO_ENABLED" = 0 ] || step mpi-nocgo env CGO_ENABLED=0 go test -vet=off -count=1 -timeout 20m -run 'Collectives|Signals' ./dist/mpi
+	[ "$CGO_ENABLED" = 0 ] || step mpi-nocgo env CGO_ENABLED=0 go test -vet=off -count=1 -timeout 20m -run 'Collectives|Signals|StoppedRanks' ./dist/mpi ./examples/dp
 }
 
 # On amd64 the CPU device makes machine code, with cgo or without. Here kernels are C's, in

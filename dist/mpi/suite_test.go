@@ -35,7 +35,7 @@ func cases() []disttest.Case {
 	all := append(disttest.Cases(), acrosstest.Digests(1, 3)...)
 	for _, c := range acrosstest.Mistakes() {
 		switch c.Name {
-		case "across, other shapes", "across, an error while it runs, recorded", "across, a context that ended, recorded":
+		case "across, other shapes", "across, a context that ended, recorded":
 			c.Ranks = []int{2}
 			all = append(all, c)
 		}

@@ -25,18 +25,23 @@ type BoundStep struct {
 // value cannot be bound: that is millrace.ErrUnsupported. Later Freeze calls on parameters have no
 // effect on a BoundStep. All ranks of a step with [Across] bind it at the same point and make the
 // same runs.
-func (s *Step) Bind(in ...*millrace.Tensor) (*BoundStep, error) {
-	if err := s.check("bind"); err != nil {
-		return nil, err
+func (s *Step) Bind(in ...*millrace.Tensor) (b *BoundStep, err error) {
+	if s != nil && s.ranks != nil {
+		err = errPanicked
+		defer func() {
+			if err != nil {
+				s.ranks.fail(err)
+			}
+		}()
 	}
-	b, err := s.bound(in)
-	if err != nil && s.ranks != nil {
-		s.ranks.fail(err)
-	}
+	b, err = s.bound(in)
 	return b, err
 }
 
 func (s *Step) bound(in []*millrace.Tensor) (*BoundStep, error) {
+	if err := s.check("bind"); err != nil {
+		return nil, err
+	}
 	if s.steps > 1 || s.finite || s.o.scaling != nil {
 		return nil, failure("bind", fmt.Errorf("%w: a Step with Accumulate, CheckFinite or a LossScale cannot be bound", millrace.ErrUnsupported))
 	}

@@ -30,6 +30,7 @@ type frame struct {
 	outer *frame
 	attrs map[string]*attr // of the function whose body this is
 	vars  map[string]*value
+	empty map[string]bool // optional inputs of a function that have no value
 }
 
 func (r *run) model(in map[string]*millrace.Tensor) (map[string]*millrace.Tensor, error) {
@@ -99,7 +100,7 @@ func (f *frame) run() ([]*value, error) {
 			return nil, fmt.Errorf("%v: %w", n, err)
 		}
 		for _, name := range f.g.names[i] {
-			delete(f.vars, name)
+			f.drop(name)
 		}
 	}
 	out := make([]*value, len(f.g.outputs))
@@ -137,7 +138,7 @@ func (f *frame) node(n *node) error {
 	c := &call{f: f, n: n}
 	for _, name := range n.inputs {
 		v := f.lookup(name)
-		if name != "" && v == nil {
+		if name != "" && v == nil && !f.empty[name] {
 			return fmt.Errorf("input %q has no value", name)
 		}
 		c.in = append(c.in, v)
@@ -153,9 +154,33 @@ func (f *frame) node(n *node) error {
 		if i >= len(out) || out[i] == nil {
 			return fmt.Errorf("%w: output %d (%q)", millrace.ErrUnsupported, i, name)
 		}
-		f.vars[name] = out[i]
+		f.bind(name, out[i], c.in)
 	}
 	return nil
+}
+
+// bind gives a name its value. The frame owns the values that its nodes make.
+func (f *frame) bind(name string, v *value, in []*value) {
+	if v.owner == nil && !slices.Contains(in, v) || v.owner != nil && v.owner.outer == f {
+		v.owner, v.names = f, 0
+	}
+	if v.owner == f {
+		v.names++
+	}
+	f.vars[name] = v
+}
+
+// drop forgets a name after its last use. The tensor of a run with a scope is released, so that its
+// memory can be reused before the run ends.
+func (f *frame) drop(name string) {
+	v := f.vars[name]
+	delete(f.vars, name)
+	if v == nil || v.owner != f {
+		return
+	}
+	if v.names--; v.names == 0 && v.h == nil && f.r.scope != nil {
+		v.t.Release()
+	}
 }
 
 // run computes the results: those of a function of the model, of the host, or of ops.
@@ -215,10 +240,12 @@ func (c *call) function() ([]*value, error) {
 			attrs[name] = a
 		}
 	}
-	f := &frame{r: c.f.r, g: fn.body, attrs: attrs, vars: map[string]*value{}}
-	for i, v := range c.in {
-		if v != nil {
-			f.vars[fn.inputs[i]] = v
+	f := &frame{r: c.f.r, g: fn.body, attrs: attrs, vars: map[string]*value{}, empty: map[string]bool{}}
+	for i, name := range fn.inputs {
+		if i < len(c.in) && c.in[i] != nil {
+			f.vars[name] = c.in[i]
+		} else {
+			f.empty[name] = true
 		}
 	}
 	return f.run()

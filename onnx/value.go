@@ -15,6 +15,9 @@ var errLarge = errors.New("a value is too large for the host")
 type value struct {
 	h *host
 
+	owner *frame // the frame whose node made it, which releases it; nil for others
+	names int    // names of the owner that have it
+
 	mu sync.Mutex // guards t of a value that has h
 	t  *millrace.Tensor
 	on millrace.Place // where t is made from h

@@ -13,11 +13,11 @@ type tensor = millrace.Tensor
 // op is a row of the table of operators.
 type op struct {
 	name   string
-	since  int                                     // first opset of the default domain that the row is for
-	run    func(c *call) []*value                  // nil: these opsets of the op are not known
-	host   func(c *call) (*host, error)            // used if all inputs are on the host
-	onHost uint32                                  // bits of the inputs that are read on the host alone
-	check  func(p *protoNode, version int) error   // refuses what run does not know, when the model is opened
+	since  int                                   // first opset of the default domain that the row is for
+	run    func(c *call) []*value                // nil: these opsets of the op are not known
+	host   func(c *call) (*host, error)          // used if all inputs are on the host
+	onHost uint32                                // bits of the inputs that are read on the host alone
+	check  func(p *protoNode, version int) error // refuses what run does not know, when the model is opened
 }
 
 // table has the rows of each operator, newest first. The tables of the other files fill it.

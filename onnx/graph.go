@@ -87,7 +87,9 @@ type builder struct {
 	missing   map[string]bool // unknown ops that are listed
 }
 
-func (b *builder) fail(format string, args ...any) { b.bad = append(b.bad, fmt.Errorf(format, args...)) }
+func (b *builder) fail(format string, args ...any) {
+	b.bad = append(b.bad, fmt.Errorf(format, args...))
+}
 
 // scope is the set of names that a graph's nodes may read.
 type scope struct {

@@ -11,8 +11,8 @@ func unary(f func(t *tensor) *tensor) func(c *call) []*value {
 	return one(func(c *call) *tensor { return f(c.t(0)) })
 }
 
-// binary makes the function of an op with two inputs that broadcast.
-func binary(f func(t, u *tensor) *tensor) func(c *call) []*value {
+// pairwise makes the function of an op with two inputs that broadcast.
+func pairwise(f func(t, u *tensor) *tensor) func(c *call) []*value {
 	return one(func(c *call) *tensor { return f(c.t(0), c.t(1)) })
 }
 
@@ -46,17 +46,17 @@ func init() {
 		op{name: "Abs", since: 6, run: unary((*tensor).Abs)},
 		op{name: "Acos", since: 7, run: unary((*tensor).Acos)},
 		op{name: "Acosh", since: 9, run: unary((*tensor).Acosh)},
-		op{name: "Add", since: 7, run: binary((*tensor).Add), host: arith(func(a, b int64) int64 { return a + b }, func(a, b float64) float64 { return a + b })},
-		op{name: "And", since: 7, run: binary((*tensor).And), host: arith(func(a, b int64) int64 { return a & b }, nil)},
+		op{name: "Add", since: 7, run: pairwise((*tensor).Add), host: arith(func(a, b int64) int64 { return a + b }, func(a, b float64) float64 { return a + b })},
+		op{name: "And", since: 7, run: pairwise((*tensor).And), host: arith(func(a, b int64) int64 { return a & b }, nil)},
 		op{name: "Asin", since: 7, run: unary((*tensor).Asin)},
 		op{name: "Asinh", since: 9, run: unary((*tensor).Asinh)},
 		op{name: "Atan", since: 7, run: unary((*tensor).Atan)},
 		op{name: "Atanh", since: 9, run: unary((*tensor).Atanh)},
 		op{name: "BitShift", since: 11, run: one(bitShift)},
-		op{name: "BitwiseAnd", since: 18, run: binary((*tensor).BitAnd)},
+		op{name: "BitwiseAnd", since: 18, run: pairwise((*tensor).BitAnd)},
 		op{name: "BitwiseNot", since: 18, run: unary((*tensor).BitNot)},
-		op{name: "BitwiseOr", since: 18, run: binary((*tensor).BitOr)},
-		op{name: "BitwiseXor", since: 18, run: binary((*tensor).BitXor)},
+		op{name: "BitwiseOr", since: 18, run: pairwise((*tensor).BitOr)},
+		op{name: "BitwiseXor", since: 18, run: pairwise((*tensor).BitXor)},
 		op{name: "Cast", since: 6, run: one(cast), host: hostCast},
 		op{name: "CastLike", since: 15, run: one(castLike)},
 		op{name: "Ceil", since: 6, run: unary((*tensor).Ceil), host: mapped(math.Ceil)},
@@ -64,15 +64,15 @@ func init() {
 		op{name: "Clip", since: 6, run: one(clip)},
 		op{name: "Cos", since: 7, run: unary((*tensor).Cos)},
 		op{name: "Cosh", since: 9, run: unary((*tensor).Cosh)},
-		op{name: "Div", since: 7, run: binary((*tensor).Div), host: arith(hostDiv, func(a, b float64) float64 { return a / b })},
+		op{name: "Div", since: 7, run: pairwise((*tensor).Div), host: arith(hostDiv, func(a, b float64) float64 { return a / b })},
 		op{name: "Elu", since: 6, run: one(elu)},
 		op{name: "Equal", since: 7, run: one(equal), host: compare(func(a, b float64) bool { return a == b }, func(a, b int64) bool { return a == b })},
 		op{name: "Erf", since: 9, run: unary((*tensor).Erf)},
 		op{name: "Exp", since: 6, run: unary((*tensor).Exp)},
 		op{name: "Floor", since: 6, run: unary((*tensor).Floor), host: mapped(math.Floor)},
 		op{name: "Gelu", since: 20, run: one(gelu)},
-		op{name: "Greater", since: 7, run: binary((*tensor).Gt), host: compare(func(a, b float64) bool { return a > b }, func(a, b int64) bool { return a > b })},
-		op{name: "GreaterOrEqual", since: 12, run: binary((*tensor).Ge), host: compare(func(a, b float64) bool { return a >= b }, func(a, b int64) bool { return a >= b })},
+		op{name: "Greater", since: 7, run: pairwise((*tensor).Gt), host: compare(func(a, b float64) bool { return a > b }, func(a, b int64) bool { return a > b })},
+		op{name: "GreaterOrEqual", since: 12, run: pairwise((*tensor).Ge), host: compare(func(a, b float64) bool { return a >= b }, func(a, b int64) bool { return a >= b })},
 		op{name: "HardSigmoid", since: 6, run: one(hardSigmoid)},
 		op{name: "HardSwish", since: 14, run: one(func(c *call) *tensor {
 			return c.t(0).Mul(c.t(0).DivScalar(6).AddScalar(0.5).ClampScalar(0, 1))
@@ -81,18 +81,18 @@ func init() {
 		op{name: "IsInf", since: 10, run: one(isInf)},
 		op{name: "IsNaN", since: 9, run: unary((*tensor).IsNaN)},
 		op{name: "LeakyRelu", since: 6, run: one(leakyRelu)},
-		op{name: "Less", since: 7, run: binary((*tensor).Lt), host: compare(func(a, b float64) bool { return a < b }, func(a, b int64) bool { return a < b })},
-		op{name: "LessOrEqual", since: 12, run: binary((*tensor).Le), host: compare(func(a, b float64) bool { return a <= b }, func(a, b int64) bool { return a <= b })},
+		op{name: "Less", since: 7, run: pairwise((*tensor).Lt), host: compare(func(a, b float64) bool { return a < b }, func(a, b int64) bool { return a < b })},
+		op{name: "LessOrEqual", since: 12, run: pairwise((*tensor).Le), host: compare(func(a, b float64) bool { return a <= b }, func(a, b int64) bool { return a <= b })},
 		op{name: "Log", since: 6, run: unary((*tensor).Log)},
 		op{name: "Max", since: 6, run: variadic((*tensor).Maximum), host: arith(func(a, b int64) int64 { return max(a, b) }, math.Max)},
 		op{name: "Mean", since: 6, run: one(mean)},
 		op{name: "Min", since: 6, run: variadic((*tensor).Minimum), host: arith(func(a, b int64) int64 { return min(a, b) }, math.Min)},
 		op{name: "Mish", since: 18, run: one(func(c *call) *tensor { return c.t(0).Mul(c.t(0).Softplus().Tanh()) })},
 		op{name: "Mod", since: 10, run: one(mod), host: hostMod},
-		op{name: "Mul", since: 7, run: binary((*tensor).Mul), host: arith(func(a, b int64) int64 { return a * b }, func(a, b float64) float64 { return a * b })},
+		op{name: "Mul", since: 7, run: pairwise((*tensor).Mul), host: arith(func(a, b int64) int64 { return a * b }, func(a, b float64) float64 { return a * b })},
 		op{name: "Neg", since: 6, run: unary((*tensor).Neg), host: mappedInt(func(a int64) int64 { return -a }, func(a float64) float64 { return -a })},
 		op{name: "Not", since: 1, run: unary((*tensor).Not), host: mappedInt(func(a int64) int64 { return 1 - a }, nil)},
-		op{name: "Or", since: 7, run: binary((*tensor).Or), host: arith(func(a, b int64) int64 { return a | b }, nil)},
+		op{name: "Or", since: 7, run: pairwise((*tensor).Or), host: arith(func(a, b int64) int64 { return a | b }, nil)},
 		op{name: "PRelu", since: 7, run: one(prelu)},
 		op{name: "Pow", since: 7, run: one(pow)},
 		op{name: "Reciprocal", since: 6, run: unary((*tensor).Recip)},
@@ -107,7 +107,7 @@ func init() {
 		op{name: "Softplus", since: 1, run: unary((*tensor).Softplus)},
 		op{name: "Softsign", since: 1, run: one(func(c *call) *tensor { return c.t(0).Div(c.t(0).Abs().AddScalar(1)) })},
 		op{name: "Sqrt", since: 6, run: unary((*tensor).Sqrt), host: mapped(math.Sqrt)},
-		op{name: "Sub", since: 7, run: binary((*tensor).Sub), host: arith(func(a, b int64) int64 { return a - b }, func(a, b float64) float64 { return a - b })},
+		op{name: "Sub", since: 7, run: pairwise((*tensor).Sub), host: arith(func(a, b int64) int64 { return a - b }, func(a, b float64) float64 { return a - b })},
 		op{name: "Sum", since: 6, run: variadic((*tensor).Add)},
 		op{name: "Swish", since: 24, run: one(func(c *call) *tensor {
 			return c.t(0).Mul(c.t(0).MulScalar(c.float("alpha", 1)).Sigmoid())
@@ -119,7 +119,7 @@ func init() {
 			return millrace.WhereScalar(x.GtScalar(c.float("alpha", 1)), x, 0)
 		})},
 		op{name: "Where", since: 9, run: one(func(c *call) *tensor { return millrace.Where(c.t(0), c.t(1), c.t(2)) }), host: hostWhere},
-		op{name: "Xor", since: 7, run: binary((*tensor).Xor), host: arith(func(a, b int64) int64 { return a ^ b }, nil)},
+		op{name: "Xor", since: 7, run: pairwise((*tensor).Xor), host: arith(func(a, b int64) int64 { return a ^ b }, nil)},
 	)
 }
 

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-
 	"github.com/millrace-go/millrace"
 )
 
@@ -136,4 +135,3 @@ func lpNormalization(c *call) *tensor {
 	}
 	return millrace.WhereScalar(norm.NeScalar(0), x.Div(norm), 0)
 }
-

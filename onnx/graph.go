@@ -262,10 +262,10 @@ func (b *builder) attr(n *node, p *protoAttr, opsets map[string]int, names *scop
 // constant makes a value that belongs to the model and is not trained.
 func (b *builder) constant(t *protoTensor) (*value, error) {
 	if h, err := loadHost(t, b.store); h != nil || err != nil {
-		return &value{h: h, on: b.m.place}, err
+		return &value{h: h, on: b.m.place, owner: ofModel}, err
 	}
 	x, err := load(b.m.place, t, b.store)
-	return device(x), err
+	return &value{t: x, owner: ofModel}, err
 }
 
 // function makes a function of the model, once.

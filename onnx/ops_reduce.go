@@ -79,7 +79,12 @@ func init() {
 			return sumSquare(c, x, axes).Sqrt()
 		}),
 		reduction("ReduceLogSum", 18, func(c *call, x *tensor, axes []int) *tensor { return x.SumKeep(axes...).Log() }),
-		reduction("ReduceLogSumExp", 18, keep((*tensor).LogSumExpKeep)),
+		reduction("ReduceLogSumExp", 18, func(c *call, x *tensor, axes []int) *tensor {
+			if dims := x.Shape(); product(dims) == 0 { // the logarithm of a sum of nothing
+				return x.SumKeep(axes...).Log()
+			}
+			return x.LogSumExpKeep(axes...)
+		}),
 		reduction("ReduceMax", 18, extreme((*tensor).MaxKeep, negInf)),
 		reduction("ReduceMean", 18, func(c *call, x *tensor, axes []int) *tensor {
 			if dt := x.DType(); !isFloat(dt) {
@@ -133,5 +138,5 @@ func lpNormalization(c *call) *tensor {
 	} else if p != 2 {
 		c.fail("%w: p is %d", millrace.ErrUnsupported, p)
 	}
-	return millrace.WhereScalar(norm.NeScalar(0), x.Div(norm), 0)
+	return x.Div(norm)
 }

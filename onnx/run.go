@@ -51,7 +51,7 @@ func (r *run) model(in map[string]*millrace.Tensor) (map[string]*millrace.Tensor
 		if r.scope != nil {
 			t = t.To(r.scope)
 		}
-		values[i] = device(t)
+		values[i] = &value{t: t, owner: ofModel}
 	}
 	for name := range in {
 		if !slices.ContainsFunc(g.inputs, func(i input) bool { return i.name == name }) {
@@ -125,7 +125,7 @@ func (f *frame) lookup(name string) *value {
 			return v
 		}
 		if p := f.g.params[name]; p != nil {
-			v := device(p.In(f.r.pass))
+			v := &value{t: p.In(f.r.pass), owner: ofModel}
 			f.vars[name] = v
 			return v
 		}
@@ -158,6 +158,9 @@ func (f *frame) node(n *node) error {
 	}
 	return nil
 }
+
+// ofModel owns the values that nodes do not make: weights, constants and the inputs of a run.
+var ofModel = new(frame)
 
 // bind gives a name its value. The frame owns the values that its nodes make.
 func (f *frame) bind(name string, v *value, in []*value) {

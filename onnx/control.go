@@ -12,7 +12,7 @@ func init() {
 	register(
 		op{name: "If", since: 1, run: ifOp, check: hasGraphs("then_branch", "else_branch")},
 		op{name: "Loop", since: 1, run: loop, check: hasGraphs("body")},
-		op{name: "Scan", since: 8, check: hasGraphs("body")},
+		op{name: "Scan", since: 8, run: scan8, check: hasGraphs("body")},
 		op{name: "Scan", since: 9, run: scan, check: hasGraphs("body")},
 	)
 }
@@ -204,4 +204,59 @@ func (c *call) perScan(name string, n int) []int {
 		c.shapeFail("attribute %q has %d elements and should have %d", name, len(list), n)
 	}
 	return slices.Clone(list)
+}
+
+// scan8 is Scan of opset 8: its first input is optional lengths, which are refused, and every input
+// has a batch axis, whose members run one after another.
+func scan8(c *call) []*value {
+	if c.has(0) {
+		c.fail("%w: sequence lengths of Scan", millrace.ErrUnsupported)
+		return nil
+	}
+	if len(c.in) < 2 || c.rank(1) == 0 {
+		c.fail("%w", errNoInput)
+		return nil
+	}
+	m := c.int("num_scan_inputs", 0)
+	if m < 1 || m > len(c.in)-1 {
+		c.fail("%d scanned inputs of %d", m, len(c.in)-1)
+		return nil
+	}
+	back := c.list("directions")
+	if back == nil {
+		back = make([]int, m)
+	}
+	var batches [][]*tensor // for each output, its members
+	for b := range c.shape(1)[0] {
+		member := &call{f: c.f, n: c.n}
+		for i := 1; i < len(c.in); i++ {
+			member.in = append(member.in, device(c.t(i).Slice(millrace.At(b))))
+		}
+		for i, v := range back {
+			if at := len(member.in) - m + i; v != 0 && i < m {
+				member.in[at] = device(member.in[at].t.Flip(0))
+			}
+		}
+		out := scan(member)
+		if member.err != nil {
+			c.fail("%w", member.err)
+			return nil
+		}
+		if batches == nil {
+			batches = make([][]*tensor, len(out))
+		}
+		for i, v := range out {
+			t, err := v.tensor(c.f.r.place)
+			if err != nil {
+				c.fail("%w", err)
+				return nil
+			}
+			batches[i] = append(batches[i], t)
+		}
+	}
+	var all []*value
+	for _, list := range batches {
+		all = append(all, device(millrace.Stack(0, list...)))
+	}
+	return all
 }

@@ -2,8 +2,9 @@ package onnx
 
 import (
 	"context"
-	"encoding/json"
+	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -17,7 +18,20 @@ import (
 // nodesEnv names the folder that scripts/onnx.sh makes.
 const nodesEnv = "MILLRACE_ONNX_NODES"
 
-// TestNodes runs ONNX's own tests of operators.
+// differs has tests that cannot pass, with the reason.
+var differs = map[string]string{
+	"test_qlinearmatmul_2D_int8_float16": wraps, "test_qlinearmatmul_2D_int8_float32": wraps,
+	"test_qlinearmatmul_3D_int8_float16": wraps, "test_qlinearmatmul_3D_int8_float32": wraps,
+}
+
+const wraps = "the expected values wrap around where the specification asks for saturation"
+
+// noise are the absolute errors of tests whose expected values are other than 0 only by rounding.
+var noise = map[string]float64{"test_dft_inverse": 1e-6, "test_dft_inverse_opset19": 1e-6}
+
+var update = flag.Bool("update", false, "rewrite the tables of docs/guides/onnx.md")
+
+// TestNodes runs ONNX's own tests of operators, and compares the counts with the page.
 func TestNodes(t *testing.T) {
 	dir := os.Getenv(nodesEnv)
 	if dir == "" {
@@ -28,29 +42,77 @@ func TestNodes(t *testing.T) {
 		t.Fatalf("no tests in %s", dir)
 	}
 	counts := map[string]int{}
-	failed := map[string]string{}
 	for _, file := range all {
 		name := filepath.Base(filepath.Dir(file))
 		switch verdict, err := nodeTest(file); {
 		case verdict != "":
 			counts["out of scope: "+verdict]++
+		case err != nil && differs[name] != "":
+			counts["fail: "+differs[name]]++
 		case err != nil:
-			counts["fail"]++
-			failed[name] = err.Error()
+			t.Errorf("%s: %v", name, err)
 		default:
 			counts["pass"]++
 		}
 	}
-	names := []string{}
-	for name := range failed {
-		names = append(names, name)
+	table := "| result | tests |\n|---|---|\n"
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		table += fmt.Sprintf("| %s | %d |\n", what, counts[what])
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		t.Logf("%s: %s", name, failed[name])
+	page(t, "counts", table)
+}
+
+// TestPage compares the page's list of operators with the table.
+func TestPage(t *testing.T) {
+	list := ""
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		if find(name, maxOpset) == nil {
+			name += " (old opsets)"
+		}
+		list += name + ", "
 	}
-	text, _ := json.MarshalIndent(counts, "", "  ")
-	t.Logf("%s", text)
+	page(t, "operators", wrap(strings.TrimSuffix(list, ", ")+".", 150))
+}
+
+// wrap breaks lines at spaces.
+func wrap(text string, width int) string {
+	out, line := "", ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			out, line = out+line+"\n", ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return out + line + "\n"
+}
+
+// page compares a part of the page, between two comments, with what it should be.
+func page(t *testing.T, part, want string) {
+	t.Helper()
+	const file = "../docs/guides/onnx.md"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(data), "<!-- "+part+" -->\n")
+	got, after, closed := strings.Cut(rest, "<!-- end -->\n")
+	if !ok || !closed {
+		t.Fatalf("%s has no part %q", file, part)
+	}
+	if got == want {
+		return
+	}
+	if !*update {
+		t.Errorf("%s: part %q is not up to date (go test -update):\n%s", file, part, want)
+		return
+	}
+	text := before + "<!-- " + part + " -->\n" + want + "<!-- end -->\n" + after
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // nodeTest runs one test with all its data sets. verdict says why it is out of scope.
@@ -138,7 +200,7 @@ func dataSet(m *Model, p *protoModel, dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := near(out[name], want); err != nil {
+		if err := within(out[name], want, max(1e-7, noise[filepath.Base(filepath.Dir(dir))])); err != nil {
 			return fmt.Errorf("output %q: %w", name, err)
 		}
 	}
@@ -162,7 +224,9 @@ func readTensor(file string) (*millrace.Tensor, error) {
 }
 
 // near compares as ONNX's own runner does: relative error 1e-3, absolute error 1e-7.
-func near(got, want *millrace.Tensor) error {
+func near(got, want *millrace.Tensor) error { return within(got, want, 1e-7) }
+
+func within(got, want *millrace.Tensor, atol float64) error {
 	if got.DType() != want.DType() || !slices.Equal(got.Shape(), want.Shape()) {
 		return fmt.Errorf("got %v of shape %v, want %v of shape %v", got.DType(), got.Shape(), want.DType(), want.Shape())
 	}
@@ -174,7 +238,7 @@ func near(got, want *millrace.Tensor) error {
 	if err != nil {
 		return err
 	}
-	atol, rtol := 1e-7, 1e-3
+	rtol := 1e-3
 	if got.DType() == millrace.Float16 || got.DType() == millrace.BFloat16 {
 		atol, rtol = 1e-3, 1e-2
 	}

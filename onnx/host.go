@@ -31,13 +31,22 @@ func hostDType(dt millrace.DType) bool {
 	return true
 }
 
+// product is the number of elements of a shape, or mostElements if there are more.
 func product(dims []int) int {
+	if slices.Contains(dims, 0) {
+		return 0
+	}
 	n := 1
 	for _, d := range dims {
+		if d < 0 || d > mostElements/n {
+			return mostElements
+		}
 		n *= d
 	}
 	return n
 }
+
+const mostElements = 1 << 50
 
 // newHost makes a value of zeros.
 func newHost(dt millrace.DType, dims []int) *host {

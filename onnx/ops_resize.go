@@ -224,6 +224,10 @@ func (c *call) resample(x *tensor, axis int, r resampling) *tensor {
 		c.fail("%w: mode %q", millrace.ErrUnsupported, r.mode)
 		return x
 	}
+	if r.out > 1<<24 {
+		c.fail("%w: an axis of %d elements", millrace.ErrUnsupported, r.out)
+		return x
+	}
 	if r.in == 0 && r.out > 0 {
 		c.shapeFail("a dimension of 0 cannot grow")
 		return x

@@ -135,14 +135,22 @@ func (c *call) target() []int {
 			c.shapeFail("impossible shape %v", dims)
 			return nil
 		}
-		known *= out[i]
+		if known = product([]int{known, out[i]}); known == mostElements {
+			c.shapeFail("impossible shape %v", dims)
+			return nil
+		}
 	}
 	if free >= 0 {
 		if known == 0 {
+			// With a size of 0 any number fits. The one that would fit if that size were 1 keeps
+			// the other dimensions together, as for larger batches.
+			rest := func(dims []int) int {
+				return product(slices.DeleteFunc(slices.Clone(dims), func(d int) bool { return d < 1 }))
+			}
 			if product(from) != 0 {
 				c.shapeFail("shape %v does not fit %v", dims, from)
 			}
-			out[free] = 0
+			out[free] = rest(from) / rest(out)
 			return out
 		}
 		out[free] = product(from) / known
@@ -597,7 +605,7 @@ func pad(c *call) *tensor {
 // padIndexed pads one axis with elements of the tensor itself.
 func (c *call) padIndexed(x *tensor, axis, n, before, after int, mode string) *tensor {
 	size := n + before + after
-	if n == 0 || size < 0 || before > 1<<30 || after > 1<<30 || mode == "reflect" && n == 1 {
+	if n == 0 || size < 0 || before > 1<<26 || after > 1<<26 || mode == "reflect" && n == 1 {
 		c.shapeFail("pads %d and %d of a dimension of %d in mode %s", before, after, n, mode)
 		return x
 	}

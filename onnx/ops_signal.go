@@ -94,16 +94,9 @@ func dft(c *call) *tensor {
 	if c.has(1) {
 		n = c.size(float64(c.intScalar(1)))
 	}
-	if inverse && half {
-		// The spectrum of real numbers has a half that follows from the other.
-		if !c.has(1) {
-			n = 2 * (re.Dim(axis) - 1)
-		}
-		if n < 1 {
-			c.shapeFail("a transform of %d elements", n)
-			return nil
-		}
-		return millrace.IRFFT(re, im, n, axis).Unsqueeze(rank - 1)
+	if half && (inverse || c.shape(0)[rank-1] == 2) {
+		c.fail("%w: half of a spectrum whose input is not real", millrace.ErrUnsupported)
+		return nil
 	}
 	if n < 1 {
 		c.shapeFail("a transform of %d elements", n)

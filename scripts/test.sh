@@ -269,6 +269,12 @@ gomlx_here() {
 	step gomlx-suite go test -vet=off -count=1 -v -run '^TestSuite$' ./gomlxbackend/internal/compliance
 }
 
+# The module for ONNX models. ONNX's own tests of operators are scripts/onnx.sh's.
+onnx_here() {
+	step onnx-vet go vet ./onnx/...
+	step onnx-test go test -vet=off -timeout 10m ./onnx/...
+}
+
 gomlx() {
 	gomlx_here
 	# A module with a workspace of its own.
@@ -310,7 +316,7 @@ gomlx_newest() {
 as_users_do() { printf '%s\n' readme consumer_check | at_a_time 2; }
 
 # The tests of other builds, two steps at once: most of them end with one package that has one thread.
-others() { printf '%s\n' race contraction gomlx nocgo in_c as_users_do windows accuracy_sample | at_a_time 2; }
+others() { printf '%s\n' race contraction gomlx onnx_here nocgo in_c as_users_do windows accuracy_sample | at_a_time 2; }
 
 consumer_check() { step consumer-check go run ./internal/testing/consumer; }
 readme() { step readme scripts/readme.sh; }
@@ -322,7 +328,7 @@ accuracy_sample() { step accuracy-sample go test -tags accuracy -count=1 -timeou
 prepare
 remember_c
 # What is left out of the first list runs the same tests in other builds, or for long.
-here=(lint unit mpi gomlx-here)
+here=(lint unit mpi gomlx-here onnx-here)
 # What fails soonest comes first.
 everything=(lint cross unit mpi others hammer fuzz)
 steps=("$@")

@@ -62,7 +62,7 @@ var rows = []row{
 	{"hdf5", begins("\x89HDF\r\n\x1a\n"), "an HDF5 file", "h5py reads it in Python, numpy.savez writes an archive for npy.LoadArchive"},
 	{"matlab", begins("MATLAB 5.0 MAT-file", "MATLAB 7.3 MAT-file"), "a MATLAB file", "scipy.io.loadmat reads it in Python, numpy.savez writes an archive for npy.LoadArchive"},
 	{"gguf", begins("GGUF", "ggjt", "tjgg"), "a GGUF model", "its publisher may offer the same weights as safetensors"},
-	{"onnx", isONNX, "an ONNX model", "package gomlxbackend runs those by way of GoMLX; nn.Load reads safetensors"},
+	{"onnx", isONNX, "an ONNX model", "package onnx runs it; nn.Load reads safetensors"},
 	{"parquet", begins("PAR1"), "a Parquet table", "export it as CSV for data.CSV"},
 	{"arrow", begins("ARROW1\x00\x00"), "an Arrow table", "export it as CSV for data.CSV"},
 	{"sqlite", begins("SQLite format 3\x00"), "an SQLite database", "export it as CSV for data.CSV"},

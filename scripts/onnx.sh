@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# make onnx: ONNX's own tests of operators, run by package onnx. The package onnx of Python makes them in a folder (ROOT)
+# outside of the repository. Arguments go to go test: -update rewrites the counts in docs/guides/onnx.md.
+set -euo pipefail
+. "$(dirname "$0")/env.sh"
+
+ROOT=${ROOT:-/tmp/millrace-onnx}
+VERSION=1.19.1 # opset 24
+
+if [ ! -e "$ROOT/$VERSION/ready" ]; then
+	python3 -m venv "$ROOT/venv"
+	"$ROOT/venv/bin/pip" install -q "onnx==$VERSION"
+	mkdir -p "$ROOT/$VERSION/node"
+	"$ROOT/venv/bin/python" -W ignore -m onnx.backend.test.cmd_tools generate-data -o "$ROOT/$VERSION"
+	touch "$ROOT/$VERSION/ready"
+fi
+MILLRACE_ONNX_NODES="$ROOT/$VERSION/node" go test -vet=off -count=1 -v -run '^TestNodes$' ./onnx "$@"

@@ -14,6 +14,10 @@ func (m msg) varint(num protowire.Number, v int64) msg {
 	return protowire.AppendVarint(protowire.AppendTag(m, num, protowire.VarintType), uint64(v))
 }
 
+func (m msg) float(num protowire.Number, v float32) msg {
+	return protowire.AppendFixed32(protowire.AppendTag(m, num, protowire.Fixed32Type), math.Float32bits(v))
+}
+
 func (m msg) text(num protowire.Number, s ...string) msg {
 	for _, v := range s {
 		m = protowire.AppendString(protowire.AppendTag(m, num, protowire.BytesType), v)

@@ -16,7 +16,7 @@ import (
 )
 
 // nodesEnv names the folder that scripts/onnx.sh makes.
-const nodesEnv = "MILLRACE_ONNX_NODES"
+const nodesEnv = "ONNX_NODES"
 
 // differs has tests that cannot pass, with the reason.
 var differs = map[string]string{
@@ -64,29 +64,24 @@ func TestNodes(t *testing.T) {
 
 // TestPage compares the page's list of operators with the table.
 func TestPage(t *testing.T) {
-	list := ""
+	rows := "| | operators |\n|---|---|\n"
+	letter := ""
 	for _, name := range slices.Sorted(maps.Keys(table)) {
+		shown := name
 		if find(name, maxOpset) == nil {
-			name += " (old opsets)"
+			shown += " (old opsets)"
 		}
-		list += name + ", "
+		if name[:1] != letter {
+			letter = name[:1]
+			rows = strings.TrimSuffix(rows, ", ")
+			if !strings.HasSuffix(rows, "\n") {
+				rows += " |\n"
+			}
+			rows += "| " + letter + " | "
+		}
+		rows += shown + ", "
 	}
-	page(t, "operators", wrap(strings.TrimSuffix(list, ", ")+".", 150))
-}
-
-// wrap breaks lines at spaces.
-func wrap(text string, width int) string {
-	out, line := "", ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len(line)+1+len(word) > width {
-			out, line = out+line+"\n", ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return out + line + "\n"
+	page(t, "operators", strings.TrimSuffix(rows, ", ")+" |\n")
 }
 
 // page compares a part of the page, between two comments, with what it should be.

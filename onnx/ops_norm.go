@@ -72,7 +72,11 @@ func dropout(c *call) []*value {
 	if !c.want(1) {
 		return []*value{x}
 	}
-	return []*value{x, device(millrace.OnesOn(c.f.r.place, millrace.Bool, c.shape(0)...))}
+	mask := millrace.Bool
+	if c.n.opset < 10 {
+		mask = c.dtype(0)
+	}
+	return []*value{x, device(millrace.OnesOn(c.f.r.place, mask, c.shape(0)...))}
 }
 
 func groupNorm(c *call) *tensor {

@@ -12,12 +12,13 @@ import (
 
 // run is one run of a model.
 type run struct {
-	m     *Model
-	ctx   context.Context
-	place millrace.Place
-	scope *millrace.Scope // nil in a forward pass
-	pass  *nn.Ctx
-	depth int
+	m      *Model
+	ctx    context.Context
+	place  millrace.Place
+	scope  *millrace.Scope // nil in a forward pass
+	pass   *nn.Ctx
+	number int64 // of this run, from 1
+	draws  int   // of random numbers so far
 }
 
 // errPanic is in the error of an op that panicked, which is a fault of this package.
@@ -34,7 +35,7 @@ type frame struct {
 }
 
 func (r *run) model(in map[string]*millrace.Tensor) (map[string]*millrace.Tensor, error) {
-	r.m.runs.Add(1)
+	r.number = r.m.runs.Add(1)
 	g := r.m.graph
 	values, sizes := make([]*value, len(g.inputs)), map[string]int{}
 	for i, want := range g.inputs {

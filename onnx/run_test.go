@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -287,6 +288,48 @@ func TestHostAndDevice(t *testing.T) {
 		if err := near(got[name], want[name]); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Random numbers differ by run, node and call, not by process; they have the moments that the
+// attributes ask for.
+func TestRandom(t *testing.T) {
+	attr := func(name string, v float32) msg { return msg(nil).text(1, name).float(2, v).varint(20, attrFloat) }
+	g := graphParts{
+		nodes: []msg{
+			nodeMsg("RandomNormal", "", "n", attrIntList("shape", 10000), attr("mean", 3), attr("scale", 2)),
+			nodeMsg("RandomUniformLike", "x", "u", attr("low", -1), attr("high", 5)),
+			nodeMsg("RandomUniformLike", "x", "v", attr("low", -1), attr("high", 5)),
+			nodeMsg("Bernoulli", "x", "b"),
+		},
+		inputs:  []msg{valueMsg("x", 1, 10000)},
+		outputs: "n u v b",
+	}
+	in := tensors{"x": millrace.Full(millrace.Float32, 0.25, 10000)}
+	m, again := opened(t, g.model()), opened(t, g.model())
+	var runs []tensors
+	for _, m := range []*Model{m, again, m} {
+		out, err := m.Run(ctx, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, out)
+	}
+	for name, want := range map[string][2]float64{"n": {3, 2}, "u": {2, 1.732}, "b": {0.25, 0.433}} {
+		mean, err := millrace.Item[float32](runs[0][name].Mean())
+		std, err2 := millrace.Item[float32](runs[0][name].Std(0))
+		if err != nil || err2 != nil || math.Abs(float64(mean)-want[0]) > 0.1 || math.Abs(float64(std)-want[1]) > 0.1 {
+			t.Errorf("%s: mean %v, deviation %v, want %v: %v %v", name, mean, std, want, err, err2)
+		}
+		if same, err := millrace.Equal(runs[0][name], runs[1][name]); !same || err != nil {
+			t.Errorf("%s: another model draws other numbers: %v", name, err)
+		}
+		if same, err := millrace.Equal(runs[0][name], runs[2][name]); same || err != nil {
+			t.Errorf("%s: the second run draws the same numbers: %v", name, err)
+		}
+	}
+	if same, err := millrace.Equal(runs[0]["u"], runs[0]["v"]); same || err != nil {
+		t.Errorf("two nodes draw the same numbers: %v", err)
 	}
 }
 

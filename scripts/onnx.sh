@@ -14,4 +14,4 @@ if [ ! -e "$ROOT/$VERSION/ready" ]; then
 	"$ROOT/venv/bin/python" -W ignore -m onnx.backend.test.cmd_tools generate-data -o "$ROOT/$VERSION"
 	touch "$ROOT/$VERSION/ready"
 fi
-MILLRACE_ONNX_NODES="$ROOT/$VERSION/node" go test -vet=off -count=1 -v -run '^TestNodes$' ./onnx "$@"
+ONNX_NODES="$ROOT/$VERSION/node" go test -vet=off -count=1 -v -run '^TestNodes$' ./onnx "$@"

@@ -44,7 +44,7 @@ var (
 // known are the packages that a fragment may name without an import.
 var known = map[string]string{
 	"millrace": Module, "nn": Module + "/nn", "optim": Module + "/optim", "autodiff": Module + "/autodiff", "dist": Module + "/dist", "data": Module + "/data",
-	"linalg": Module + "/linalg", "npy": Module + "/npy", "safetensors": Module + "/safetensors", "compute": "github.com/gomlx/compute",
+	"linalg": Module + "/linalg", "onnx": Module + "/onnx", "npy": Module + "/npy", "safetensors": Module + "/safetensors", "compute": "github.com/gomlx/compute",
 	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "io": "io", "log": "log", "math": "math", "os": "os",
 	"slices": "slices", "strings": "strings", "time": "time",
 }

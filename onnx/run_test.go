@@ -291,6 +291,48 @@ func TestHostAndDevice(t *testing.T) {
 	}
 }
 
+// Models that torch.onnx wrote give each row of a batch the bits that it has alone, without reads.
+func TestExported(t *testing.T) {
+	for name, input := range map[string]func(rows int) tensors{
+		"lstm": func(rows int) tensors {
+			return tensors{"series": millrace.Normal(millrace.Float32, 1, 3, 5, 3).Slice(millrace.R(0, rows))}
+		},
+		"resnet": func(rows int) tensors {
+			return tensors{"pixels": millrace.Normal(millrace.Float32, 1, 3, 3, 16, 16).Slice(millrace.R(0, rows))}
+		},
+		"bert": func(rows int) tensors {
+			return tensors{
+				"input_ids":      millrace.Integers(millrace.Int64, 1, 0, 20, 3, 7).Slice(millrace.R(0, rows)),
+				"attention_mask": millrace.Ones(millrace.Int64, rows, 7),
+			}
+		},
+	} {
+		m, err := Open("../examples/embed/testdata/models/" + name + ".onnx")
+		if errors.Is(err, os.ErrNotExist) {
+			t.Skip("the models are in another module of the repository")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := m.Run(ctx, input(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := m.Run(ctx, input(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, out := range m.Outputs() {
+			if same, err := millrace.Equal(all[out].Slice(millrace.R(0, 1)), one[out]); !same || err != nil {
+				t.Errorf("%s: a row of a batch has other bits in %s: %v", name, out, err)
+			}
+		}
+		if s := m.Stats(); s.Reads != 0 {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
 // Random numbers differ by run, node and call, not by process; they have the moments that the
 // attributes ask for.
 func TestRandom(t *testing.T) {

@@ -295,10 +295,10 @@ func TestHostAndDevice(t *testing.T) {
 func TestExported(t *testing.T) {
 	for name, input := range map[string]func(rows int) tensors{
 		"lstm": func(rows int) tensors {
-			return tensors{"series": millrace.Normal(millrace.Float32, 1, 3, 5, 3).Slice(millrace.R(0, rows))}
+			return tensors{"series": millrace.Normal(millrace.Float32, 1, 3, 5, 6).Slice(millrace.R(0, rows))}
 		},
 		"resnet": func(rows int) tensors {
-			return tensors{"pixels": millrace.Normal(millrace.Float32, 1, 3, 3, 16, 16).Slice(millrace.R(0, rows))}
+			return tensors{"pixels": millrace.Normal(millrace.Float32, 1, 3, 3, 24, 24).Slice(millrace.R(0, rows))}
 		},
 		"bert": func(rows int) tensors {
 			return tensors{

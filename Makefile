@@ -7,7 +7,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help gpu bench bench-all bench-gomlx bench-programs figures paired peers gomlx-core shipped subgroups test check accuracy consumer-check fuzz hammer hammer-server generate lint
+.PHONY: help gpu bench bench-all bench-gomlx bench-programs figures paired peers gomlx-core onnx shipped subgroups test check accuracy consumer-check fuzz hammer hammer-server generate lint
 
 help:
 	@echo 'make bench            fusebench gelu on every device here; ARGS="-shape 8,64,256" and the like'
@@ -29,6 +29,7 @@ help:
 	@echo 'make hammer-server    the one of them that is a server program, for SERVER (10m)'
 	@echo 'make consumer-check   go get, build, tidy, vendor and install from an empty app'
 	@echo 'make gomlx-core      GoMLX'"'"'s own tests on Millrace and on its Go backend; ARGS="-run core/graph" and the like'
+	@echo 'make onnx             ONNX'"'"'s own tests of operators on package onnx, made by its Python package; ARGS="-update" and the like'
 	@echo 'make subgroups        OpenGL'"'"'s and Vulkan'"'"'s suites on newer drivers, in a chroot that it makes: as root; ARGS="-test.run Rows" and the like'
 	@echo 'make generate         write the generated files anew'
 	@echo 'make test-long        every combination of dtypes and layouts on compiled kernels (half an hour)'
@@ -63,6 +64,9 @@ peers:
 
 shipped:
 	@scripts/shipped.sh
+
+onnx:
+	@scripts/onnx.sh $(ARGS)
 
 subgroups:
 	@scripts/subgroups.sh $(ARGS)

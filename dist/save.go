@@ -11,11 +11,13 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/hold"
 	"github.com/millrace-go/millrace/nn"
 	"github.com/millrace-go/millrace/safetensors"
 )
 
-// Same compares parameters bit by bit among all ranks. ErrMismatch names the first one that
+// Same compares parameters bit by bit among all ranks, but for those of which each rank has another
+// part. ErrMismatch names the first one that
 // differs, and which ranks have the same bits. All ranks return it, and the World goes on.
 func (w *World) Same(ctx context.Context, params ...nn.Named) error {
 	c, hashes, fault := w.comparison("same", params)
@@ -49,7 +51,7 @@ func (w *World) compare(params []nn.Named, hashes []byte) error {
 		for r := range has {
 			has[r] = fmt.Sprintf("%016x", binary.LittleEndian.Uint64(all[r*len(hashes)+8*i:]))
 		}
-		if !equal(has) {
+		if hold.PartOf(p.Param) == nil && !equal(has) {
 			return differ(fmt.Sprintf("%s has other bits, by their hashes: %s", p.Name, who(has, "has", "have")))
 		}
 	}
@@ -126,7 +128,8 @@ func release(parts []any) {
 }
 
 // Save compares the parts on all ranks, as [World.Same] does, and writes rank 0's to a file, as
-// nn.Save does. All ranks wait for the result. Parts are those of nn.Save, and [JSON].
+// nn.Save does. All ranks wait for the result. Parts are those of nn.Save, and [JSON]. State that is
+// divided among the ranks is put together on rank 0, so the file fits any number of ranks.
 //
 // An error of the file is an error of all ranks; an old file is then unchanged, and the World goes
 // on. Parts that cannot be compared, such as two of one name, end the World. No step of an optimiser
@@ -143,13 +146,20 @@ func (w *World) Save(_ context.Context, path string, parts ...any) error {
 	if c.fault = fault; fault == nil {
 		c.fault = err
 	}
+	if c.fault == nil {
+		c.fault = w.own(params)
+	}
 	c.run = func() error {
 		if err := w.compare(params, hashes); err != nil {
 			return err
 		}
-		var err error
+		all, release, err := w.whole(params)
+		if err != nil {
+			return err
+		}
+		defer release()
 		if w.info.Rank == 0 {
-			w.onFile(func() { err = nn.Save(path, parts...) })
+			w.onFile(func() { err = nn.Save(path, all) })
 		}
 		return w.agree(err)
 	}

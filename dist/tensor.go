@@ -86,32 +86,46 @@ func hook() {
 		dt := t.DType()
 		return w.planned(plan{name, lines}, t, checkSum(dt), t.Shape(), func(dst, src []byte) error { return w.sum(stepSum(dt), dst, src) })
 	}
+	distapi.ReduceScatter = func(world any, name string, lines []string, tensor any) any {
+		w, t := world.(*World), tensor.(*millrace.Tensor)
+		return w.scatter(plan{name, lines}, t, stepSum(t.DType()))
+	}
+	distapi.AllGather = func(world any, name string, lines []string, tensor any) any {
+		return world.(*World).gathered(plan{name, lines}, tensor.(*millrace.Tensor))
+	}
 }
 
 func (w *World) reduceScatter(t *millrace.Tensor) *millrace.Tensor {
-	dt := t.DType()
-	bad := checkSum(dt)
+	return w.scatter(plan{"reducescatter", []string{form(t)}}, t, summing{dt: t.DType()})
+}
+
+func (w *World) scatter(p plan, t *millrace.Tensor, add summing) *millrace.Tensor {
+	bad := checkSum(t.DType())
 	shape, err := w.part(t)
 	if bad == nil {
 		bad = err
 	}
-	return w.collective("reducescatter", t, bad, shape, func(dst, src []byte) error {
+	return w.planned(p, t, bad, shape, func(dst, src []byte) error {
 		if w.info.Size == 1 {
 			copy(dst, src)
 			return nil
 		}
-		return w.sumPart(summing{dt: dt}, dst, src, w.equal(len(dst)))
+		return w.sumPart(add, dst, src, w.equal(len(dst)))
 	})
 }
 
 func (w *World) allGather(t *millrace.Tensor) *millrace.Tensor {
+	return w.gathered(plan{"allgather", []string{form(t)}}, t)
+}
+
+func (w *World) gathered(p plan, t *millrace.Tensor) *millrace.Tensor {
 	shape, bad := append([]int(nil), t.Shape()...), error(nil)
 	if len(shape) == 0 {
 		bad = fmt.Errorf("%w: a 0-d tensor has no axis 0", millrace.ErrShape)
 	} else {
 		shape[0] *= w.info.Size
 	}
-	return w.collective("allgather", t, bad, shape, func(dst, src []byte) error { return w.gatherInto(dst, src, w.equal(len(src))) })
+	return w.planned(p, t, bad, shape, func(dst, src []byte) error { return w.gatherInto(dst, src, w.equal(len(src))) })
 }
 
 func (w *World) allToAll(t *millrace.Tensor) *millrace.Tensor {

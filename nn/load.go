@@ -62,8 +62,11 @@ func (o LoadOptions) Load(path string, parts ...any) error {
 				return fmt.Errorf("loading %s: %q and %q: %w", path, from[i][0], other, err)
 			}
 		}
-		n.t.Set(t)
+		err = n.set(t)
 		drop(t)
+		if err != nil {
+			return fmt.Errorf("loading %s: %q: %w", path, n.Name, err)
+		}
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ type differences struct {
 // compare adds the differences between a parameter and the entry of its name.
 func (d *differences) compare(n Named, info safetensors.Info) {
 	d.matched++
-	shape, dt := n.t.Shape(), n.t.DType()
+	shape, dt := n.shape(), n.t.DType()
 	if !slices.Equal(info.Shape, shape) {
 		text := fmt.Sprintf("%s is %v in the file and %v in the model", n.Name, info.Shape, shape)
 		if len(shape) == 2 && len(info.Shape) == 2 && shape[0] == info.Shape[1] && shape[1] == info.Shape[0] {

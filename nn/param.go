@@ -14,7 +14,8 @@ type Param struct {
 	t      *millrace.Tensor
 	buffer bool
 	frozen atomic.Bool
-	turn   hold.Turn // of the optimiser that changes it with others; nil: none
+	turn   hold.Turn  // of the optimiser that changes it with others; nil: none
+	part   *hold.Part // which elements it has, if it is a part of a larger tensor
 }
 
 // NewParam makes a weight of a tensor and owns its handle from now on: the value changes by

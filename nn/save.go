@@ -15,6 +15,9 @@ import (
 // steps. Until it is written, that state needs memory in addition to the new values.
 func Save(path string, parts ...any) error {
 	all, err := collect(parts)
+	if err == nil {
+		err = all.complete()
+	}
 	if err != nil {
 		return fmt.Errorf("saving %s: %w", path, err)
 	}

@@ -21,7 +21,7 @@ type Ranks struct {
 	// smaller passes, which take longer. At most 65536.
 	Leaves int
 	// Bucket is how many bytes of gradients are sent at once while the rest of the backward pass
-	// runs; 0: 4 MiB, and 1 MiB for the first. Results do not depend on it.
+	// runs; 0: 4 MiB, and 1 MiB for the first and for parameters of Sharded. Results do not depend on it.
 	Bucket int
 	// Wire is the dtype in which gradients are sent and added; Invalid: their own. BFloat16 halves
 	// their bytes; gradients of Float64 stay as they are. Each leaf's gradient and each sum of two is
@@ -29,6 +29,13 @@ type Ranks struct {
 	// most (1+⌈log2 Leaves⌉)/256 of the mean of the absolute values of the leaves' gradients, apart
 	// from products of such errors.
 	Wire millrace.DType
+	// Sharded divides the optimiser's state among the ranks, so that each has a part of about 1/Size
+	// (ZeRO 1). A rank updates its part of each parameter, and all gather the results; bits are those
+	// without Sharded. Then only sharded steps of this World can update with the optimiser, and
+	// [dist.World.Save] writes its state. A rule that computes norms of parameters, LAMB, is
+	// millrace.ErrUnsupported. With [ClipNorm], which needs whole gradients, half as many bytes more
+	// are sent.
+	Sharded bool
 	// SameEvery is the number of updates between comparisons of parameters, state and buffers among
 	// the ranks, as by [dist.World.Same]. The first one is before the first run. They wait for the
 	// updates so far. 0: 100; below 0: never.
@@ -68,6 +75,10 @@ func Across(w *dist.World, r Ranks) StepOption {
 		r.Leaves = cmp.Or(r.Leaves, w.Size())
 		r.SameEvery = cmp.Or(r.SameEvery, usualSame)
 		s.ranks = &across{w: w, opt: r, leaves: r.Leaves / w.Size()}
+		s.shard = nil
+		if r.Sharded {
+			s.shard = &shard{world: w, rank: w.Rank(), size: w.Size(), bucket: cmp.Or(r.Bucket, firstBucket)}
+		}
 		return nil
 	}
 }

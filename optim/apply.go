@@ -25,6 +25,8 @@ type pass struct {
 	inverse by    // inverse of the loss scale
 	factor  by    // factor of clipping by norm
 	sets    []set
+	shares  []*shares // new values of parameters of which this rank computes a part
+	open    map[millrace.DType]*shares
 }
 
 // set is the new value of a parameter or of its state.
@@ -78,6 +80,9 @@ func (x *pass) check() error {
 		if err := g.Err(); err != nil {
 			return err
 		}
+		if x.o.sums() != nil {
+			continue // the step made it
+		}
 		var err error
 		switch {
 		case !slices.Equal(g.Shape(), p.Tensor().Shape()):
@@ -109,6 +114,7 @@ func (x *pass) update(steps int) error {
 	for k, g := range o.groups {
 		x.group(g, x.temps.of(x.rates[k]), counts)
 	}
+	x.received()
 	return nil
 }
 
@@ -116,7 +122,7 @@ func (x *pass) update(steps int) error {
 func (x *pass) unscale() {
 	s := x.o.scaling
 	if x.ok == nil {
-		x.ok = finite(x.grads)
+		x.ok = x.o.finite(x.grads)
 	}
 	if x.ok == nil { // there are no gradients
 		return
@@ -248,6 +254,13 @@ func (x *pass) param(p *param, s *shared) {
 	defer temps.end()
 	here := func(v val) val { return temps.of(v.t) }
 	old, grad := x.now(p.Param, &temps), x.grad(p, &temps)
+	d := x.o.shard
+	if d != nil {
+		old = d.cut(old)
+		if d.whole {
+			grad = d.cut(grad)
+		}
+	}
 	dt := grad.t.DType()
 	if x.factor.t.t != nil {
 		grad = grad.mul(x.factor.in(dt))
@@ -260,7 +273,12 @@ func (x *pass) param(p *param, s *shared) {
 		u.state = append(u.state, x.now(st, &temps))
 	}
 	before := slices.Clone(u.state)
-	x.put(p.Param, old, x.o.rule.update(&p.group.settings, u).cast(old.t.DType()))
+	to := x.o.rule.update(&p.group.settings, u).cast(old.t.DType())
+	if d != nil {
+		x.share(p, old, to)
+	} else {
+		x.put(p.Param, old, to)
+	}
 	for i, st := range p.state {
 		x.put(st, before[i], u.state[i])
 	}

@@ -21,10 +21,10 @@ type BoundStep struct {
 }
 
 // Bind makes a BoundStep for inputs of these dtypes and shapes; [SetInput] writes the inputs. Its
-// results have the bits of Run's. A step that accumulates, checks for finite numbers or reads a
-// value cannot be bound: that is millrace.ErrUnsupported. Later Freeze calls on parameters have no
-// effect on a BoundStep. All ranks of a step with [Across] bind it at the same point and make the
-// same runs.
+// results have the bits of Run's. A step that accumulates, checks for finite numbers, reads a value or
+// has [Ranks].Sharded cannot be bound: that is millrace.ErrUnsupported. Later Freeze calls on
+// parameters have no effect on a BoundStep. All ranks of a step with [Across] bind it at the same
+// point and make the same runs.
 func (s *Step) Bind(in ...*millrace.Tensor) (b *BoundStep, err error) {
 	if s != nil && s.ranks != nil {
 		err = errPanicked
@@ -45,6 +45,9 @@ func (s *Step) bound(in []*millrace.Tensor) (*BoundStep, error) {
 	if s.steps > 1 || s.finite || s.o.scaling != nil {
 		return nil, failure("bind", fmt.Errorf("%w: a Step with Accumulate, CheckFinite or a LossScale cannot be bound", millrace.ErrUnsupported))
 	}
+	if s.shard != nil {
+		return nil, failure("bind", fmt.Errorf("%w: a Step with Ranks.Sharded cannot be bound", millrace.ErrUnsupported))
+	}
 	o := s.o
 	if err := o.turn.take(nil, "bind"); err != nil {
 		return nil, err
@@ -52,6 +55,9 @@ func (s *Step) bound(in []*millrace.Tensor) (*BoundStep, error) {
 	defer o.turn.give()
 	if s.closed.Load() {
 		return nil, failure("bind", fmt.Errorf("%w: the Step was closed", millrace.ErrClosed))
+	}
+	if s.shard != o.shard {
+		return nil, failure("bind", errDivided)
 	}
 	if err := o.begin(); err != nil {
 		return nil, err
@@ -129,6 +135,9 @@ func (b *BoundStep) run() error {
 		return err
 	}
 	defer o.turn.give()
+	if b.s.shard != o.shard {
+		return failure("step", errDivided)
+	}
 	if err := o.progress.read(); err != nil {
 		return err
 	}

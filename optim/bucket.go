@@ -17,9 +17,15 @@ const (
 	firstBucket = 1 << 20 // the others wait for nothing then
 )
 
+// kindOfBucket says which addends are in one bucket.
+type kindOfBucket struct {
+	dt      millrace.DType
+	divided bool // gradients, of whose sum each rank gets its part
+}
+
 type bucket struct {
-	dt    millrace.DType
-	parts []*millrace.Tensor // as vectors
+	kindOfBucket
+	parts []*millrace.Tensor // as vectors, or matrices with a row for each rank
 	to    []place
 	lines []string // name, dtype and shape of each
 	bytes int
@@ -40,12 +46,18 @@ func (j *joint) gradient(p *param, t *millrace.Tensor) {
 		}
 	}
 	j.gone[p.index] = t != nil
+	divided := j.s.o.sums() != nil
 	switch {
 	case t == nil:
 	case j.w.Size() == 1: // it is the sum; the loss and the rows are sent in any case, as each run is a call
+		if divided {
+			v := j.keep(t.Reshape(t.Len()))
+			hostapi.Drop(t)
+			t = v
+		}
 		j.total.grads[p.index] = t
 	default:
-		j.send(t, fmt.Sprintf("%s %v %v", p.Name, p.Tensor().DType(), t.Shape()), &j.total.grads[p.index])
+		j.send(t, fmt.Sprintf("%s %v %v", p.Name, p.Tensor().DType(), t.Shape()), &j.total.grads[p.index], divided)
 	}
 }
 
@@ -59,44 +71,54 @@ func (j *joint) rest(last addends) {
 	for k := len(j.whole) - 1; k >= 0; k-- {
 		last.loss, last.buffers = add(j.whole[k].loss, last.loss), addAll(j.whole[k].buffers, last.buffers)
 	}
-	j.send(last.loss, fmt.Sprintf("loss %v %v", j.loss, last.loss.Shape()), &j.total.loss)
+	j.send(last.loss, fmt.Sprintf("loss %v %v", j.loss, last.loss.Shape()), &j.total.loss, false)
 	j.total.buffers = make([]*millrace.Tensor, len(last.buffers))
 	for i, t := range last.buffers {
 		if t != nil {
-			j.send(t, fmt.Sprintf("%s %v %v", bufferName(i), j.floats[j.buffers[i]], t.Shape()), &j.total.buffers[i])
+			j.send(t, fmt.Sprintf("%s %v %v", bufferName(i), j.floats[j.buffers[i]], t.Shape()), &j.total.buffers[i], false)
 		}
 	}
-	j.send(j.keep(millrace.FullOn(j.now, millrace.Float32, float64(j.rows))), "rows", &j.all)
-	for _, dt := range []millrace.DType{millrace.Float64, millrace.BFloat16, millrace.Float32} {
-		j.flush(j.open[dt])
+	j.send(j.keep(millrace.FullOn(j.now, millrace.Float32, float64(j.rows))), "rows", &j.all, false)
+	for _, divided := range []bool{true, false} {
+		for _, dt := range []millrace.DType{millrace.Float64, millrace.BFloat16, millrace.Float32} {
+			j.flush(j.open[kindOfBucket{dt, divided}])
+		}
 	}
 }
 
 func bufferName(i int) string { return fmt.Sprintf("buffer %d", i) }
 
 // send adds a tensor to a bucket and ends it.
-func (j *joint) send(t *millrace.Tensor, line string, to **millrace.Tensor) {
-	dt := t.DType()
-	if dt == millrace.Invalid { // it carries an error
+func (j *joint) send(t *millrace.Tensor, line string, to **millrace.Tensor, divided bool) {
+	kind := kindOfBucket{t.DType(), divided}
+	if kind.dt == millrace.Invalid { // it carries an error
 		if j.bad == nil {
 			j.bad = t.Err()
 		}
 		return
 	}
-	b := j.open[dt]
+	b := j.open[kind]
 	if b != nil && b.bytes >= j.limit() { // not before: an op still holds the last gradient, which a cut would store
 		j.flush(b)
 		b = nil
 	}
 	if b == nil {
-		b = &bucket{dt: dt}
-		j.open[dt] = b
+		b = &bucket{kindOfBucket: kind}
+		j.open[kind] = b
 	}
-	b.to = append(b.to, place{to, t.Shape()})
 	b.lines = append(b.lines, line)
-	b.bytes += t.Len() * dt.Size()
-	b.parts = append(b.parts, j.keep(t.Reshape(t.Len())))
-	hostapi.Drop(t)
+	b.bytes += t.Len() * kind.dt.Size()
+	shape := t.Shape()
+	if divided {
+		t = j.keep(j.s.o.shard.rows(t))
+		shape = []int{t.Dim(1)}
+	} else {
+		v := j.keep(t.Reshape(t.Len()))
+		hostapi.Drop(t)
+		t = v
+	}
+	b.to = append(b.to, place{to, shape})
+	b.parts = append(b.parts, t)
 }
 
 func (j *joint) limit() int {
@@ -111,8 +133,12 @@ func (j *joint) flush(b *bucket) {
 	if b == nil {
 		return
 	}
-	delete(j.open, b.dt)
-	t := millrace.Concat(0, b.parts...)
+	delete(j.open, b.kindOfBucket)
+	axis, call := 0, distapi.AllReduce
+	if b.divided {
+		axis, call = 1, distapi.ReduceScatter
+	}
+	t := millrace.Concat(axis, b.parts...)
 	for _, p := range b.parts {
 		hostapi.Drop(p)
 	}
@@ -120,7 +146,7 @@ func (j *joint) flush(b *bucket) {
 	if len(j.sent) == 0 {
 		lines = append(j.plan(), lines...)
 	}
-	b.sum = j.keep(distapi.AllReduce(j.w, fmt.Sprintf("step, bucket %d", len(j.sent)), lines, t).(*millrace.Tensor))
+	b.sum = j.keep(call(j.w, fmt.Sprintf("step, bucket %d", len(j.sent)), lines, t).(*millrace.Tensor))
 	hostapi.Drop(t)
 	j.sent = append(j.sent, b)
 }
@@ -128,6 +154,11 @@ func (j *joint) flush(b *bucket) {
 // split takes the sums of a bucket apart.
 func (b *bucket) split() {
 	at := 0
+	if b.divided {
+		row := b.sum.Reshape(b.sum.Len())
+		hostapi.Drop(b.sum)
+		b.sum = row
+	}
 	for _, p := range b.to {
 		n := 1
 		for _, d := range p.shape {

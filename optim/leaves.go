@@ -42,7 +42,7 @@ type joint struct {
 	rows  int
 	whole []addends // sums of 1, 2, 4 and so on leaves, the largest first
 
-	open  map[millrace.DType]*bucket // buckets that are not sent yet
+	open  map[kindOfBucket]*bucket // buckets that are not sent yet
 	sent  []*bucket
 	gone  []bool           // gradients that are in a bucket, by parameter
 	bad   error            // of a gradient, the loss or a buffer
@@ -59,7 +59,7 @@ type joint struct {
 func (a *across) gradients(s *Step, sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Param]*millrace.Tensor) (x found, err error) {
 	err = sc.Scope(func(inner *millrace.Scope) error {
 		j := &joint{across: a, s: s, sc: inner, now: inner, in: in, own: s.handles(inner, as), eager: as == nil, rows: in[0].Dim(0),
-			open: map[millrace.DType]*bucket{}, floats: map[*nn.Param]millrace.DType{}}
+			open: map[kindOfBucket]*bucket{}, floats: map[*nn.Param]millrace.DType{}}
 		j.total.grads, j.gone = make([]*millrace.Tensor, len(s.o.params)), make([]bool, len(s.o.params))
 		for i := range a.leaves {
 			if err := j.next(i); err != nil {
@@ -278,7 +278,7 @@ func (j *joint) collect(x *found) error {
 	}
 	x.loss = mean(j.total.loss).Cast(j.loss)
 	if j.s.o.scaling != nil {
-		x.ok = finite(x.grads)
+		x.ok = j.s.o.finite(x.grads)
 	}
 	for _, s := range j.others {
 		if j.s.random == nil || s.p != j.s.random.Counter { // it counts skipped updates, too

@@ -30,6 +30,7 @@ type Optimizer struct {
 	number   uint64    // serial number of the optimiser
 	counts   *nn.Param // number of updates of each parameter, by slot; nil: no rule needs it
 	progress progress
+	shard    *shard                         // nil: each rank has the whole state
 	ends     map[string]*millrace.Recording // recordings of updates by given gradients, by kind
 }
 
@@ -219,24 +220,25 @@ func (o *Optimizer) begin() error {
 			return failure(o.rule.name, fmt.Errorf("parameter %q: %w", p.Name, err))
 		}
 		if !p.Frozen() {
-			p.begin()
+			p.begin(o.shard)
 		}
 	}
 	return o.progress.read()
 }
 
 // begin creates a parameter's state, unless it exists.
-func (p *param) begin() {
+func (p *param) begin(d *shard) {
 	if p.state != nil || len(p.names) == 0 {
 		return
 	}
 	t := p.Tensor()
 	for range p.names {
-		s := zeros(t.Stream(), computed(t.DType()), t.Shape()...)
-		if v := p.group.initial; v != 0 {
-			s = millrace.FullOn(t.Stream(), computed(t.DType()), v, t.Shape()...)
-		}
-		p.state = append(p.state, nn.NewBuffer(s))
+		p.state = append(p.state, d.buffer(p, func(shape ...int) *millrace.Tensor {
+			if v := p.group.initial; v != 0 {
+				return millrace.FullOn(t.Stream(), computed(t.DType()), v, shape...)
+			}
+			return zeros(t.Stream(), computed(t.DType()), shape...)
+		}))
 	}
 }
 

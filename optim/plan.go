@@ -24,6 +24,7 @@ func (j *joint) plan() []string {
 		lines = append(lines, name+value)
 	}
 	is(j.opt.Wire != millrace.Invalid, "Wire", fmt.Sprintf(" %v", j.opt.Wire))
+	is(j.opt.Sharded, "Sharded", "")
 	is(s.dt != millrace.Invalid, "Compute", fmt.Sprintf("(%v)", s.dt))
 	is(s.random != nil, "Random", "")
 	is(s.finite, "CheckFinite", "")

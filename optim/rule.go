@@ -18,6 +18,8 @@ type rule struct {
 	// parameter, from the learning rate, 0-d, and from the counts, 1 at the first update. It is
 	// called if counts returns true.
 	common func(h *settings, lr, count val) []val
+	// whole says that update computes more than elements from elements.
+	whole bool
 	// update returns the new value and replaces the state in u.
 	update func(h *settings, u *update) val
 }
@@ -121,6 +123,7 @@ var rules = struct {
 		common: func(h *settings, _, count val) []val {
 			return []val{remaining(count, h.beta1), remaining(count, h.beta2).sqrt()}
 		},
+		whole:  true,
 		update: lamb,
 	},
 }

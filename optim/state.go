@@ -140,7 +140,8 @@ func (x *progress) write() error {
 // a file has the bits of an uninterrupted run. A name consists of the optimiser's name, the kind of
 // state and the parameter's name, as in "optim.exp_avg.0.weight". The list is valid for this moment
 // only: call State for each file. Before loading, make any [Step] that accumulates, and freeze the
-// same parameters as in the saved run. State waits for a running step. In a [Step]'s function it is
+// same parameters as in the saved run. After a step with [Ranks].Sharded, state is this rank's part,
+// which only dist.World.Save can save. State waits for a running step. In a [Step]'s function it is
 // an error, and so are nn.Save and nn.Load with the optimiser.
 func (o *Optimizer) State() []nn.Named {
 	list, err := o.state()

@@ -22,8 +22,9 @@ type Step struct {
 	steps  int              // number of steps that make one update
 	record bool
 	finite bool
-	ranks  ranks // nil: the step is of one rank
-	err    error // error of a bad option
+	ranks  ranks  // nil: the step is of one rank
+	shard  *shard // how it divides the optimiser's state; nil: not at all
+	err    error  // error of a bad option
 
 	closed atomic.Bool
 	// Under the optimiser's turn.
@@ -130,6 +131,10 @@ func (o *Optimizer) Step(f func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tens
 			err = failure("step", bad)
 		}
 	}
+	if s.shard != nil && err == nil {
+		err = failure("step", o.divide(s.shard))
+		s.shard = o.shard
+	}
 	if s.steps > 1 && err == nil {
 		err = o.sum()
 	}
@@ -153,7 +158,7 @@ func (o *Optimizer) sum() error {
 	defer o.turn.give()
 	for _, p := range o.params {
 		if t := p.Tensor(); p.sum == nil {
-			p.sum = nn.NewBuffer(zeros(t.Stream(), computed(t.DType()), t.Shape()...))
+			p.sum = o.sums().buffer(p, func(shape ...int) *millrace.Tensor { return zeros(t.Stream(), computed(t.DType()), shape...) })
 		}
 	}
 	return nil
@@ -200,6 +205,9 @@ func (s *Step) run(ctx context.Context, in []*millrace.Tensor) (*millrace.Tensor
 	defer o.turn.give()
 	if s.closed.Load() {
 		return nil, failure("step", fmt.Errorf("%w: the Step was closed", millrace.ErrClosed))
+	}
+	if s.shard != o.shard {
+		return nil, failure("step", errDivided)
 	}
 	if err := o.begin(); err != nil {
 		return nil, err
@@ -351,7 +359,7 @@ func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Pa
 		}
 		x.loss = autodiff.Detach(p.loss)
 		if s.o.scaling != nil {
-			x.ok = finite(x.grads)
+			x.ok = s.o.finite(x.grads)
 		}
 		if err := s.finish(inner, &x, own, as); err != nil {
 			return err

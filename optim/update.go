@@ -21,6 +21,9 @@ func (o *Optimizer) Update(grads []*millrace.Tensor) error {
 		return err
 	}
 	defer o.turn.give()
+	if o.shard != nil {
+		return failure("update", errDivided)
+	}
 	if err := o.begin(); err != nil {
 		return err
 	}
@@ -32,7 +35,7 @@ func (o *Optimizer) Update(grads []*millrace.Tensor) error {
 	}
 	for i, g := range grads {
 		if g != nil {
-			o.params[i].begin() // a frozen parameter may have no state yet
+			o.params[i].begin(o.shard) // a frozen parameter may have no state yet
 		}
 	}
 	if err := o.end(o.home(), ending{last: true, steps: 1}, grads, nil); err != nil {

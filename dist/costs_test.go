@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-go/millrace/dist"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/scaling.md")
+var update = flag.Bool("update", false, "write the tables of docs/benchmarks/ranks.md")
 
 // The model of a sum's time: messages · α + bytes · β + bytes to add / rate of adding. TestMessages
 // checks the numbers of messages and bytes against the code; the rest is assumed or measured.
@@ -63,7 +63,7 @@ func milliseconds(s float64) string {
 	return fmt.Sprintf("%.0f ms", s*1e3)
 }
 
-// costs is the table of docs/scaling.md.
+// costs is the table of docs/benchmarks/ranks.md.
 func costs() string {
 	var b strings.Builder
 	b.WriteString("| ranks |")
@@ -86,9 +86,9 @@ func costs() string {
 	return b.String()
 }
 
-// TestCosts: the table of docs/scaling.md is what the model computes.
+// TestCosts: the table of docs/benchmarks/ranks.md is what the model computes.
 func TestCosts(t *testing.T) {
-	const file, begin, end = "../docs/scaling.md", "<!-- costs: go test ./dist -run TestCosts -update -->\n", "<!-- /costs -->"
+	const file, begin, end = "../docs/benchmarks/ranks.md", "<!-- costs: go test ./dist -run TestCosts -update -->\n", "<!-- /costs -->"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -118,14 +118,19 @@ func (s *Step) bind(in []*millrace.Tensor) (b *BoundStep, again bool, err error)
 
 // Run runs one step and returns after its end. If an error comes up during the step, such as an
 // index out of range, the dependent results carry it.
-func (b *BoundStep) Run() error {
+func (b *BoundStep) Run() (err error) {
 	if b == nil || b.s == nil {
 		return failure("step", errNone)
 	}
-	err := b.run()
-	if err != nil && b.s.ranks != nil {
-		b.s.ranks.fail(err)
+	if b.s.ranks != nil {
+		err = errPanicked // a rate's function may panic
+		defer func() {
+			if err != nil {
+				b.s.ranks.fail(err)
+			}
+		}()
 	}
+	err = b.run()
 	return err
 }
 

@@ -128,9 +128,10 @@ func (j *joint) limit() int {
 	return cmp.Or(j.opt.Bucket, usualBucket)
 }
 
-// flush adds a bucket up over all ranks.
+// flush adds a bucket up over all ranks. After an error the run fails, of which the ranks that wait
+// for this one hear; a bucket without what carries the error would be a mistake of order.
 func (j *joint) flush(b *bucket) {
-	if b == nil {
+	if b == nil || j.bad != nil {
 		return
 	}
 	delete(j.open, b.kindOfBucket)

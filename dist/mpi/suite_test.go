@@ -32,10 +32,10 @@ func init() { programs["suite"] = suite }
 // cases are those of the suite, and steps of package optim. Of their mistakes, for each of which a
 // job is started, a few find out whether an error comes through this driver; dist/local has all.
 func cases() []disttest.Case {
-	all := append(disttest.Cases(), acrosstest.Digests(1, 3)...)
+	all := slices.Concat(disttest.Cases(), acrosstest.Digests(1, 3), acrosstest.BoundSteps(2))
 	for _, c := range acrosstest.Mistakes() {
 		switch c.Name {
-		case "across, other shapes", "across, a context that ended, recorded":
+		case "across, other shapes", "across, a context that ended, recorded", "across, a World that failed, bound":
 			c.Ranks = []int{2}
 			all = append(all, c)
 		}

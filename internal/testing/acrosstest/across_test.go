@@ -3,6 +3,7 @@ package acrosstest
 import (
 	"context"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 
@@ -40,16 +41,16 @@ func start(c disttest.Case, ranks int) []error {
 	return errs
 }
 
-// TestAcross: models and random programs have the oracle's bits for every number of ranks and in
-// every way to run them, and mistakes are errors of all ranks. MILLRACE_LONG tries all ways and many
+// TestAcross: models, bound ones and random programs have the oracle's bits for every number of ranks
+// and in every way to run them, and mistakes are errors of all ranks. MILLRACE_LONG tries all ways and many
 // more programs.
 func TestAcross(t *testing.T) {
-	ways, programs := 2, 12
+	ways, programs := 2, 8
 	switch {
 	case long:
 		ways, programs = len(everyWay), 400
 	case testing.Short():
 		ways, programs = 1, 4
 	}
-	disttest.Run(t, append(Digests(ways, programs), Mistakes()...), func(_ *testing.T, c disttest.Case, ranks int) []error { return start(c, ranks) })
+	disttest.Run(t, slices.Concat(Digests(ways, programs), BoundSteps(len(boundModels)), Mistakes()), func(_ *testing.T, c disttest.Case, ranks int) []error { return start(c, ranks) })
 }

@@ -58,9 +58,6 @@ type part struct {
 	steps map[string]*optim.Step
 }
 
-// State makes the weights and buffers a part of a file.
-func (p *part) State() []nn.Named { return p.Params }
-
 // player makes the calls of a sequence on one rank.
 type player struct {
 	w     *dist.World
@@ -192,7 +189,7 @@ func play(t *testing.T, seed uint64, ranks int, calls []call) (end Result, err e
 				return fmt.Errorf("call %d, %v: %w", i, c, err)
 			}
 		}
-		got := Result{x.told}
+		got := Result{Lines: x.told}
 		for i, p := range x.parts {
 			var losses []*millrace.Tensor
 			if i == 0 {

@@ -21,16 +21,21 @@ type rank struct {
 	last   bool // this rank makes the mistake
 	ranks  optim.Ranks
 	opts   []optim.StepOption
+	rule   func([]nn.Named, ...optim.Option) *optim.Optimizer
 	rules  []optim.Option
-	dtype  millrace.DType // of the parameters
-	width  int            // of the hidden layer
-	extra  bool           // the loss uses a parameter more
-	turned bool           // parameters are given to the optimiser in the other order
+	over   bool             // a schedule panics
+	first  optim.StepOption // before Across
+	dtype  millrace.DType   // of the parameters
+	width  int              // of the hidden layer
+	extra  bool             // the loss uses a parameter more
+	turned bool             // parameters are given to the optimiser in the other order
 	loss   func(*millrace.Tensor) *millrace.Tensor
 	inputs func(x, y *millrace.Tensor) []*millrace.Tensor
 	ctx    context.Context
 
 	step   *optim.Step
+	binds  bool // runs are those of a bound step
+	bound  *optim.BoundStep
 	params []nn.Named
 }
 
@@ -52,8 +57,8 @@ func (r *rank) open() {
 	if r.turned {
 		slices.Reverse(order)
 	}
-	o := optim.SGD(order, append([]optim.Option{optim.LR(0.1)}, r.rules...)...)
-	opts := append([]optim.StepOption{optim.Across(r.w, r.ranks), optim.Random(random)}, r.opts...)
+	o := r.rule(order, append([]optim.Option{optim.LR(0.1)}, r.rules...)...)
+	opts := append([]optim.StepOption{r.first, optim.Across(r.w, r.ranks), optim.Random(random)}, r.opts...)
 	r.step = o.Step(func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
 		x := nn.NewDropout(0.1).Forward(c, m.First.Forward(c, in[0].Cast(r.dtype)).Tanh())
 		m.Count.Update(c, m.Count.In(c).AddScalar(1))
@@ -76,12 +81,29 @@ func (r *rank) run() error {
 	if r.inputs != nil {
 		in = r.inputs(x, y)
 	}
+	if r.binds {
+		return r.runBound(in)
+	}
 	loss, err := r.step.Run(r.ctx, in...)
 	if err != nil {
 		return err
 	}
 	defer loss.Release()
 	return loss.Eval()
+}
+
+// runBound runs the bound step, and makes it before.
+func (r *rank) runBound(in []*millrace.Tensor) (err error) {
+	if r.bound == nil {
+		if r.bound, err = r.step.Bind(in...); err != nil {
+			r.bound = nil
+			return err
+		}
+	}
+	if err := r.bound.Run(); err != nil {
+		return err
+	}
+	return r.bound.Loss().Eval()
 }
 
 // runs runs the step n times, until one fails.
@@ -102,12 +124,21 @@ type mistake struct {
 	// of a rank that failed need not say the first text, which is that number.
 	says  []string
 	good  bool                // a step succeeds before
-	eager bool                // a recorded step cannot make it
+	forms []form              // of the step; nil: eager and recorded
 	make  func(r *rank)       // changes the last rank's step when it is made
 	later func(r *rank)       // changes it after the good step
 	every func(r *rank)       // changes the step of all ranks
 	odd   func(r *rank) error // what the last rank does in place of a run
 }
+
+// form is how a step runs.
+type form string
+
+const (
+	eager    form = ""
+	recorded form = ", recorded"
+	bound    form = ", bound"
+)
 
 func isMismatch(err error) bool { return errors.Is(err, dist.ErrMismatch) }
 
@@ -117,7 +148,7 @@ func isFailed(err error) bool {
 	return ok && e.State == dist.Failed
 }
 
-// list is all mistakes. Each is made with and without a recording.
+// list is all mistakes.
 func list() []mistake {
 	errOwn := func(l *millrace.Tensor) *millrace.Tensor { return l.Reshape(77) }
 	far := func(l *millrace.Tensor) *millrace.Tensor { // an index that is too large when it runs
@@ -135,14 +166,14 @@ func list() []mistake {
 			odd: func(r *rank) error { return r.w.Barrier(r.ctx) }},
 		{name: "a parameter that one rank uses", is: isMismatch, says: []string{"extra", "rank LAST"},
 			make: func(r *rank) { r.extra = true }},
-		{name: "a parameter that one rank uses later", is: isMismatch, says: []string{"extra", "rank LAST"}, good: true, eager: true,
+		{name: "a parameter that one rank uses later", is: isMismatch, says: []string{"extra", "rank LAST"}, good: true, forms: []form{eager},
 			later: func(r *rank) { r.extra = true }},
 		{name: "a parameter that one rank froze", is: isMismatch, says: []string{"first.bias", "rank LAST"}, good: true,
 			later: func(r *rank) { r.params[1].Freeze(true) }},
 		{name: "the function's error", is: isFailed, says: []string{"rank LAST", "reshape"},
 			make: func(r *rank) { r.loss = errOwn }},
 		{name: "an error while it runs", is: isFailed, says: []string{"rank LAST", "index"},
-			make: func(r *rank) { r.loss = far }},
+			forms: []form{eager, recorded, bound}, make: func(r *rank) { r.loss = far }},
 		{name: "an input's error", is: isFailed, says: []string{"rank LAST", "add"}, good: true,
 			later: func(r *rank) {
 				r.inputs = func(x, y *millrace.Tensor) []*millrace.Tensor { return []*millrace.Tensor{x.Add(y), y} }
@@ -167,11 +198,38 @@ func list() []mistake {
 					return []*millrace.Tensor{x, y.Slice(millrace.R(0, 3))}
 				}
 			}},
-		{name: "a panic", is: isFailed, says: []string{"rank LAST", "panicked"}, good: true, eager: true,
+		{name: "a panic", is: isFailed, says: []string{"rank LAST", "panicked"}, good: true, forms: []form{eager},
 			odd: func(r *rank) (err error) {
 				defer func() { err = fmt.Errorf("the function panicked: %v", recover()) }()
 				r.loss = func(*millrace.Tensor) *millrace.Tensor { panic("over") }
 				return r.run()
+			}},
+		{name: "a panic of a schedule", is: isFailed, says: []string{"rank LAST", "panicked"}, good: true, forms: []form{recorded, bound},
+			make: func(r *rank) {
+				r.rules = append(r.rules, optim.Schedule(func(int) float64 {
+					if r.over {
+						panic("over")
+					}
+					return 0.1
+				}))
+			},
+			odd: func(r *rank) (err error) {
+				defer func() { err = fmt.Errorf("the schedule panicked: %v", recover()) }()
+				r.over = true
+				return r.run()
+			}},
+		{name: "a World that failed", is: isFailed, says: []string{"rank LAST", "lost power"}, good: true, forms: []form{recorded, bound},
+			odd: func(r *rank) error {
+				r.w.Fail(errors.New("lost power"))
+				return r.run()
+			}},
+		{name: "a closed bound step", is: isFailed, says: []string{"rank LAST", "closed"}, good: true, forms: []form{bound},
+			later: func(r *rank) { r.bound.Close() }},
+		{name: "a parameter that one rank froze after Bind", is: isFailed, says: []string{"rank LAST", "first.bias", "after Bind"}, good: true, forms: []form{bound},
+			later: func(r *rank) { r.params[1].Freeze(true) }},
+		{name: "an error of an input to bind", is: isFailed, says: []string{"rank LAST", "add"}, forms: []form{bound},
+			make: func(r *rank) {
+				r.inputs = func(x, y *millrace.Tensor) []*millrace.Tensor { return []*millrace.Tensor{x.Add(y), y} }
 			}},
 		{name: "a context that ended", is: isFailed, says: []string{"rank LAST", context.Canceled.Error()}, good: true,
 			later: func(r *rank) {
@@ -183,6 +241,23 @@ func list() []mistake {
 			later: func(r *rank) { r.step.Close() }},
 		{name: "a bad option", is: isFailed, says: []string{"rank LAST", "leaves"},
 			make: func(r *rank) { r.ranks.Leaves = r.w.Size() + 1 }},
+		{name: "a bad bucket", is: isFailed, says: []string{"rank LAST", "bucket"}, forms: []form{eager},
+			make: func(r *rank) { r.ranks.Bucket = -1 }},
+		{name: "a bad wire", is: isFailed, says: []string{"rank LAST", "cannot be sent in float16"}, forms: []form{eager},
+			make: func(r *rank) { r.ranks.Wire = millrace.Float16 }},
+		{name: "a bad option before Across", is: isFailed, says: []string{"rank LAST", "Accumulate"}, forms: []form{eager},
+			make: func(r *rank) { r.first = optim.Accumulate(0) }},
+		{name: "a bad option of the optimiser", is: isFailed, says: []string{"rank LAST", "ClipNorm"}, forms: []form{eager},
+			make: func(r *rank) { r.rules = append(r.rules, optim.ClipNorm(-1)) }},
+		{name: "a rule that cannot be divided", is: isFailed, says: []string{"rank LAST", "LAMB"}, forms: []form{eager},
+			every: func(r *rank) { r.ranks.Sharded = true },
+			make:  func(r *rank) { r.rule = optim.LAMB }},
+		{name: "a bound step with Sharded", is: isFailed, says: []string{"rank LAST", "Sharded cannot be bound"}, forms: []form{bound},
+			make: func(r *rank) { r.ranks.Sharded = true }},
+		{name: "Sharded on one rank", is: isMismatch, says: []string{"Sharded", "rank LAST"},
+			make: func(r *rank) { r.ranks.Sharded = true }},
+		{name: "another wire", is: isMismatch, says: []string{"Wire", "rank LAST"},
+			make: func(r *rank) { r.ranks.Wire = millrace.BFloat16 }},
 		{name: "other leaves", is: isMismatch, says: []string{"eaves", "rank LAST"},
 			make: func(r *rank) { r.ranks.Leaves = 4 * r.w.Size() }},
 		{name: "another bucket", is: isMismatch, says: []string{"rank LAST"},
@@ -227,29 +302,29 @@ func list() []mistake {
 // kind.
 func Mistakes() (all []disttest.Case) {
 	for _, m := range list() {
-		for _, record := range []bool{false, true} {
-			if record && m.eager {
-				continue
-			}
-			name := "across, " + m.name
-			if record {
-				name += ", recorded"
-			}
-			all = append(all, disttest.Case{Name: name, Ranks: []int{2, 4}, Fails: true, Options: options(), Run: func(ctx context.Context, w *dist.World) error {
-				return m.run(ctx, w, record)
+		if m.forms == nil {
+			m.forms = []form{eager, recorded}
+		}
+		for _, f := range m.forms {
+			all = append(all, disttest.Case{Name: "across, " + m.name + string(f), Ranks: []int{2, 4}, Fails: true, Options: options(), Run: func(ctx context.Context, w *dist.World) error {
+				return m.run(ctx, w, f)
 			}})
 		}
 	}
 	return all
 }
 
-func (m mistake) run(ctx context.Context, w *dist.World, record bool) error {
+func (m mistake) run(ctx context.Context, w *dist.World, f form) error {
 	p, err := Place(1)
+	if f == bound {
+		p, err = placeOf(w.Rank())
+	}
 	if err != nil {
 		return err
 	}
-	r := &rank{w: w, at: p, last: w.Rank() == w.Size()-1, ranks: optim.Ranks{Leaves: 2 * w.Size()}, width: 8, dtype: millrace.Float32, ctx: ctx}
-	if record {
+	r := &rank{w: w, at: p, last: w.Rank() == w.Size()-1, ranks: optim.Ranks{Leaves: 2 * w.Size()}, width: 8, dtype: millrace.Float32, ctx: ctx,
+		rule: optim.SGD, first: optim.Accumulate(1), binds: f == bound}
+	if f == recorded {
 		r.opts = append(r.opts, optim.Record())
 	}
 	if m.every != nil {

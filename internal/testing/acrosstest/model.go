@@ -16,6 +16,7 @@ type Model struct {
 	Parts   int            // runs for each update; 0: 1
 	Compute millrace.DType // in which layers compute; Invalid: that of their weights
 	Wire    millrace.DType // in which gradients are sent; Invalid: their own
+	Whole   bool           // the rule's state cannot be divided among ranks
 	New     func(at millrace.Place) *Training
 	Batch   func(step int) Batch        // of all ranks
 	Before  func(t *Training, step int) // called before each run; may be nil
@@ -49,6 +50,9 @@ type Training struct {
 	Random    *nn.Random // nil: the loss draws nothing
 	Loss      func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor
 }
+
+// State makes the weights and buffers a part of a file.
+func (t *Training) State() []nn.Named { return t.Params }
 
 // Find returns the parameter of a name, or nil.
 func (t *Training) Find(name string) *nn.Param {

@@ -46,6 +46,7 @@ func Random(seed uint64) Model {
 		dt = []millrace.DType{millrace.Float64, millrace.BFloat16}[r.IntN(2)]
 	}
 	tied, freezes, rule := chance(0.3), chance(0.3), r.IntN(len(rules))
+	m.Whole = rule == len(rules)-1
 	opts := []optim.Option{optim.Schedule(optim.Warmup(2, 0.5, optim.Cosine(0.05, 12)))}
 	for _, o := range []optim.Option{
 		optim.ClipNorm(0.3), optim.ClipValue(0.1), optim.LossScale(optim.Scaling{Initial: 1 << 20, Interval: 2}),
@@ -85,7 +86,7 @@ func Random(seed uint64) Model {
 	return m
 }
 
-// rules are the rules that make optimisers.
+// rules are the rules that make optimisers. The state of the last one cannot be divided.
 var rules = []func([]nn.Named, ...optim.Option) *optim.Optimizer{
 	func(p []nn.Named, opts ...optim.Option) *optim.Optimizer {
 		return optim.SGD(p, append(opts, optim.Momentum(0.9), optim.Dampening(0.1))...)

@@ -107,9 +107,6 @@ type run struct {
 	losses []*millrace.Tensor
 }
 
-// State makes the weights and buffers a part of a file.
-func (r *run) State() []nn.Named { return r.Params }
-
 func newRun(w *dist.World, record bool) (*run, error) {
 	at, err := Place(1)
 	if err != nil {

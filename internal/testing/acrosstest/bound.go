@@ -2,36 +2,44 @@ package acrosstest
 
 import (
 	"context"
-	"testing"
+	"errors"
+	"slices"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/dist"
+	"github.com/millrace-go/millrace/dist/disttest"
 	"github.com/millrace-go/millrace/optim"
 )
 
-// TestBound: bound steps have the oracle's bits.
-func TestBound(t *testing.T) {
-	for _, name := range []string{"mlp", "gpt", "dropout", "batchnorm", "clipnorm", "bfloat16", "dtypes", "groups", "tied", "buffers", "wire"} {
-		m := model(t, name)
+// boundModels are the models of the table that can be bound.
+var boundModels = []string{"dropout", "wire", "mlp", "gpt", "batchnorm", "clipnorm", "bfloat16", "dtypes", "groups", "tied", "buffers"}
+
+// BoundSteps lists cases that compare bound steps with the oracle, of the first so many models.
+func BoundSteps(models int) (all []disttest.Case) {
+	for _, m := range Models() {
+		if !slices.Contains(boundModels[:min(models, len(boundModels))], m.Name) {
+			continue
+		}
 		batch := m.Batch
+		m.Name += ", bound"
 		m.Batch = func(step int) Batch { return batch(12 * step) } // of one size
-		want, err := m.Oracle(place(t, 1), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, n := range []int{1, 2, 4} {
-			ranks(t, n, func(ctx context.Context, w *dist.World, at millrace.Place) error {
-				got, err := m.bound(w, How{Buckets: 3, At: at})
-				if err == nil {
-					err = got.Differs(want)
-				}
+		all = append(all, disttest.Case{Name: "across, " + m.Name, Ranks: m.Sizes(), Options: options(), Run: func(ctx context.Context, w *dist.World) error {
+			want, err := oracles.of(m, w.Size())
+			if err != nil {
 				return err
-			})
-			if t.Failed() {
-				t.Fatalf("%s, %d ranks", name, n)
 			}
-		}
+			at, err := placeOf(w.Rank())
+			if err != nil {
+				return err
+			}
+			got, err := m.bound(w, How{Buckets: 3, At: at})
+			if err != nil {
+				return err
+			}
+			return errors.Join(got.Differs(want), w.Barrier(ctx)) // ranks stay together after a value that is wrong
+		}})
 	}
+	return all
 }
 
 // bound trains the model on a rank by a bound step.

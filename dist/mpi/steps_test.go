@@ -21,7 +21,8 @@ import (
 func init() { programs["stepfigures"] = stepFigures }
 
 // TestStepFigures measures recorded training steps in turns: of all ranks together over the same
-// ranks each for itself, and of leaves on one rank over the whole batch.
+// ranks each for itself, of leaves on one rank over the whole batch, and of ranks that divide the
+// state over those that do not.
 func TestStepFigures(t *testing.T) {
 	if os.Getenv("MILLRACE_LONG") == "" {
 		t.Skip("it only measures: MILLRACE_LONG=1 runs it")
@@ -94,7 +95,12 @@ func stepFigures() error {
 		func() stepped { return perceptron(d, "perceptron, 85 thousand parameters", many, 784, 100, 64, 10) },
 	} {
 		for _, n := range leaves {
-			if err := measure(ctx, w, n, x()); err != nil {
+			if err := measure(ctx, w, x(), "alone", nil, "together", &optim.Ranks{Leaves: n}); err != nil {
+				return err
+			}
+		}
+		if n := w.Size(); n > 1 {
+			if err := measure(ctx, w, x(), "together", &optim.Ranks{Leaves: n}, "divided", &optim.Ranks{Leaves: n, Sharded: true}); err != nil {
 				return err
 			}
 		}
@@ -102,12 +108,17 @@ func stepFigures() error {
 	return w.Close()
 }
 
-// measure times steps in turns.
-func measure(ctx context.Context, w *dist.World, leaves int, x stepped) error {
-	made := func(opts ...optim.StepOption) *optim.Step {
-		return optim.AdamW(nn.Params(x.model)).Step(x.loss, append(opts, optim.Record())...)
+// measure times steps of two kinds in turns. Without ranks, a rank runs alone.
+func measure(ctx context.Context, w *dist.World, x stepped, name1 string, first *optim.Ranks, name2 string, second *optim.Ranks) error {
+	made := func(r *optim.Ranks) *optim.Step {
+		opts := []optim.StepOption{optim.Record()}
+		if r != nil {
+			r.SameEvery = -1
+			opts = append(opts, optim.Across(w, *r))
+		}
+		return optim.AdamW(nn.Params(x.model)).Step(x.loss, opts...)
 	}
-	alone, across := made(), made(optim.Across(w, optim.Ranks{Leaves: leaves, SameEvery: -1}))
+	before, after := made(first), made(second)
 	runs := 2
 	turn := func(s *optim.Step) (float64, error) {
 		if err := w.Barrier(ctx); err != nil {
@@ -128,11 +139,11 @@ func measure(ctx context.Context, w *dist.World, leaves int, x stepped) error {
 	}
 	var one, all []float64
 	for i := range 40 {
-		a, err := turn(alone)
+		a, err := turn(before)
 		if err != nil {
 			return err
 		}
-		b, err := turn(across)
+		b, err := turn(after)
 		if err != nil {
 			return err
 		}
@@ -145,7 +156,7 @@ func measure(ctx context.Context, w *dist.World, leaves int, x stepped) error {
 	}
 	if w.Rank() == 0 {
 		r := paired.Ratio(all, one)
-		os.Stdout.WriteString(fmt.Sprintf("\nfigure: %s, %d leaves: %.2f ms, alone %.2f ms, ratio %.3f (%.3f to %.3f)\n", x.name, leaves, paired.Median(all), paired.Median(one), r.Mid, r.Lo, r.Hi))
+		os.Stdout.WriteString(fmt.Sprintf("\nfigure: %s, %d leaves, %s: %.2f ms, %s %.2f ms, ratio %.3f (%.3f to %.3f)\n", x.name, second.Leaves, name2, paired.Median(all), name1, paired.Median(one), r.Mid, r.Lo, r.Hi))
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ race() {
 
 go_test_race() {
 	# shellcheck disable=SC2046 # a list of packages
-	go test -race -vet=off -short -timeout 20m -skip "$one_by_one" ./runtime/cpu ./runtime/webgpu ./runtime/opengl . ./internal/testing/calls ./stream/... ./queue/... $(go list ./runtime/... | grep -v '/runtime/vulkan$')
+	go test -race -vet=off -short -timeout 20m -skip "$one_by_one" ./runtime/cpu ./runtime/webgpu ./runtime/opengl . ./internal/testing/calls ./stream/... ./queue/... ./dist $(go list ./runtime/... | grep -v '/runtime/vulkan$')
 }
 
 # Whether it compiles and links elsewhere does not depend on how well; without the

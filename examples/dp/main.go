@@ -65,6 +65,8 @@ func run(ctx context.Context, o options) error {
 		return errors.New("the program takes flags only: see -h")
 	case o.Steps < 0 || o.every < 1:
 		return errors.New("-steps must be at least 0, and -every at least 1")
+	case o.Leaves < 1:
+		return errors.New("-leaves must be at least 1: the result depends on it, so it cannot be the number of processes")
 	case (o.infer == "") != (o.out == ""):
 		return errors.New("-infer and -out go together")
 	case o.infer != "" && o.save == "":

@@ -156,6 +156,7 @@ func TestRefused(t *testing.T) {
 		{[]string{"-infer", "."}, "-out"},
 		{[]string{"-infer", ".", "-out", "x"}, "-save"},
 		{[]string{"-every", "0"}, "-every"},
+		{[]string{"-leaves", "0"}, "-leaves"},
 		{[]string{"more"}, "flags only"},
 		{[]string{"-data", filepath.Join(t.TempDir(), "none")}, "no such file"},
 	} {

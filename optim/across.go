@@ -54,8 +54,9 @@ type Ranks struct {
 // get the mean of the leaves' values, weighted by rows; others must be equal on all ranks. Leaf l
 // draws its random numbers with a key of its own. A rank may have no rows, but not all.
 //
-// All ranks make the same steps with the same options and run them in the same order, also among
-// other calls of w. Parameters and state are equal at first. The World's errors are those of the run
+// All ranks make the optimiser's steps in one order and with the same options, and run them in the same
+// order, also among other calls of w. Parameters, buffers and state are equal at first. The first
+// comparison has those buffers that were given to the optimiser, as [nn.Params] does. The World's errors are those of the run
 // or of the results. An error of one rank's run ends the World, because other ranks wait for this one:
 // it is an error of all.
 func Across(w *dist.World, r Ranks) StepOption {
@@ -128,8 +129,11 @@ func (a *across) begin(ctx context.Context, s *Step, in []*millrace.Tensor) erro
 	if s.random != nil {
 		list = append(list, s.random.State()...)
 	}
+	list = append(list, s.o.buffers...)
 	for i, b := range slices.Concat(a.buffers, a.counts) {
-		list = append(list, nn.Named{Name: bufferName(i), Param: b})
+		if !slices.ContainsFunc(s.o.buffers, func(n nn.Named) bool { return n.Param == b }) {
+			list = append(list, nn.Named{Name: bufferName(i), Param: b})
+		}
 	}
 	if ctx == nil {
 		ctx = context.Background()

@@ -370,6 +370,50 @@ func TestAcrossFaults(t *testing.T) {
 	}
 }
 
+// TestAcrossOrder: two steps of an optimiser that a rank runs in another order are an error of all.
+func TestAcrossOrder(t *testing.T) {
+	for _, more := range [][]StepOption{nil, {Record()}} {
+		dev := open(t, "cpu:cache=off,compile=off")
+		err := alike(t, dev, 2, func(w *dist.World, on *millrace.Stream) error {
+			m := newNet(on, false)
+			o := SGD(nn.Params(m))
+			opts := append(slices.Clone(more), On(on), Random(nn.NewRandom(1, nn.On(on))), Across(w, Ranks{}))
+			steps := []*Step{o.Step(m.loss, opts...), o.Step(m.loss, opts...)}
+			loss, err := steps[w.Rank()].Run(context.Background(), rows(on, 1, 8, 4*w.Rank(), 4*w.Rank()+4)...)
+			if err == nil {
+				err = loss.Eval()
+			}
+			if !errors.Is(err, dist.ErrMismatch) || !strings.Contains(fmt.Sprint(err), "rank 0 has step 1 of the optimiser; rank 1 has step 2 of the optimiser") {
+				t.Errorf("rank %d, recorded %v: %v", w.Rank(), more != nil, err)
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, dist.ErrMismatch) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAcrossBuffers: a buffer that differs at first is found by the first comparison, before a mean of
+// it hides that.
+func TestAcrossBuffers(t *testing.T) {
+	dev := open(t, "cpu:cache=off,compile=off")
+	err := alike(t, dev, 2, func(w *dist.World, on *millrace.Stream) error {
+		m := newNet(on, true)
+		mean := m.Norm.RunningMean.Tensor()
+		mean.Set(millrace.FullOn(on, mean.DType(), float64(w.Rank()), mean.Shape()...))
+		s := SGD(nn.Params(m)).Step(m.loss, On(on), Random(nn.NewRandom(1, nn.On(on))), Across(w, Ranks{}))
+		_, err := s.Run(context.Background(), rows(on, 1, 8, 4*w.Rank(), 4*w.Rank()+4)...)
+		if !errors.Is(err, dist.ErrMismatch) || !strings.Contains(fmt.Sprint(err), "norm.running_mean has other bits") {
+			t.Errorf("rank %d: %v", w.Rank(), err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // fault has what one rank may do otherwise.
 type fault struct {
 	ctx     context.Context
@@ -386,6 +430,7 @@ func TestAcrossOptions(t *testing.T) {
 	err := alike(t, dev, 2, func(w *dist.World, on *millrace.Stream) error {
 		m := newNet(on, false)
 		o := SGD(nn.Params(m))
+		_ = w.Barrier(context.Background()) // an error below ends the World, which the other rank may still open
 		for _, across := range []StepOption{Across(nil, Ranks{}), Across(new(dist.World), Ranks{}), Across(w, Ranks{Leaves: 3}),
 			Across(w, Ranks{Leaves: -2}), Across(w, Ranks{Leaves: 1 << 17}), Across(w, Ranks{Bucket: -1})} {
 			if _, err := o.Step(m.loss, across).Run(context.Background()); err == nil || !strings.Contains(err.Error(), "Across") {

@@ -20,7 +20,9 @@ type Optimizer struct {
 	rule      *rule
 	name      string
 	groups    []*group
-	params    []*param // weights in the given order
+	params    []*param     // weights in the given order
+	buffers   []nn.Named   // given with them
+	joint     atomic.Int64 // number of steps with Across so far
 	clipNorm  float64
 	clipValue float64
 	scaling   *scaling // nil: losses are not scaled
@@ -130,10 +132,14 @@ func (o *Optimizer) adopt(params []nn.Named) error {
 		if n.Param == nil {
 			return fmt.Errorf("parameter %q is nil", n.Name)
 		}
-		if n.Buffer() || seen[n.Param] {
+		if seen[n.Param] {
 			continue
 		}
 		seen[n.Param] = true
+		if n.Buffer() {
+			o.buffers = append(o.buffers, n)
+			continue
+		}
 		t := n.Tensor()
 		if err := t.Err(); err != nil {
 			return fmt.Errorf("parameter %q: %w", n.Name, err)

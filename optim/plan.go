@@ -13,6 +13,7 @@ func (j *joint) plan() []string {
 	o, s := j.s.o, j.s
 	lines := []string{
 		"rule " + o.rule.name,
+		fmt.Sprintf("step %d of the optimiser", s.number),
 		fmt.Sprintf("%d leaves", j.opt.Leaves),
 		fmt.Sprintf("SameEvery %d", j.opt.SameEvery),
 		fmt.Sprintf("Accumulate(%d)", s.steps),

@@ -297,6 +297,9 @@ func TestShardedMistakes(t *testing.T) {
 		wants(err, "divided among ranks")
 		wants(o.Update(make([]*millrace.Tensor, len(o.Params()))), "divided among ranks")
 		wants(nn.Save(path, o), "dist.World.Save")
+		if err := w.Barrier(ctx); err != nil { // the next error ends the World, and steps that still run with it
+			return err
+		}
 		_, err = LAMB(nn.Params(m)).Step(m.loss, Across(w, Ranks{Sharded: true})).Run(ctx, in...)
 		wants(err, "LAMB computes norms")
 		_, err = s.Bind(in...) // its error ends the World

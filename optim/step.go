@@ -23,6 +23,7 @@ type Step struct {
 	record bool
 	finite bool
 	ranks  ranks  // nil: the step is of one rank
+	number int64  // among the optimiser's steps with ranks, from 1
 	shard  *shard // how it divides the optimiser's state; nil: not at all
 	err    error  // error of a bad option
 
@@ -130,6 +131,9 @@ func (o *Optimizer) Step(f func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tens
 		if bad := opt(s); err == nil {
 			err = failure("step", bad)
 		}
+	}
+	if s.ranks != nil && o != nil {
+		s.number = o.joint.Add(1)
 	}
 	if s.shard != nil && err == nil {
 		err = failure("step", o.divide(s.shard))

@@ -139,7 +139,8 @@ func (d *Device) Err() error {
 }
 
 // Wait returns when all submitted work of all streams is done and no background compile runs. It is
-// for measurements. It returns an error of the driver; errors of ops are carried by tensors.
+// for measurements. It returns an error of the driver; errors of ops are carried by tensors. Like
+// Close, it waits for collectives: ranks that share a device should not call it.
 func (d *Device) Wait() error {
 	if !d.made() {
 		return errNilDevice
@@ -170,7 +171,8 @@ func (d *Device) ResetPeak() {
 }
 
 // Close waits for running work, ends background compiles and frees the memory. From then on the
-// device's tensors are ErrClosed. Closing twice is harmless.
+// device's tensors are ErrClosed. Closing twice is harmless. A collective of package dist is running
+// work too: it may wait for other ranks, up to the Deadline of its World.
 func (d *Device) Close() error {
 	if !d.made() {
 		return nil

@@ -34,7 +34,8 @@ type Device struct {
 	def      *Stream
 
 	streams atomic.Uint64 // number of the last stream
-	open    streams
+	open    reachable[Stream]
+	hosts   reachable[HostLane]
 	peaks   atomic.Pointer[Peaks] // peaks of the machine, for reports
 	faults  operror.List          // faults of all streams
 }
@@ -147,7 +148,7 @@ func (d *Device) yield() bool {
 	return tuner || bounds
 }
 
-// drain returns when all jobs submitted so far have run.
+// drain returns when all jobs of streams submitted so far have run.
 func (d *Device) drain() {
 	for _, s := range d.open.list() {
 		s.lane.Queued().Wait()
@@ -182,6 +183,7 @@ func (s *Stream) lockUnlessHosts() bool {
 // Wait blocks until submitted work and background work are done.
 func (d *Device) Wait() error {
 	d.drain()
+	d.waitHostOps()
 	d.plans.Search.Wait()
 	err := d.Driver.Wait(true)
 	d.tune.Wait()
@@ -198,6 +200,7 @@ func (d *Device) Close() error {
 	d.plans.Search.Stop()
 	d.tune.End()
 	d.drain()
+	d.waitHostOps() // they may use the device's memory
 	d.settleBindings()
 	d.tune.Join()
 	err := d.Driver.Close()

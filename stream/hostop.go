@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
 
@@ -23,13 +24,18 @@ import (
 
 // HostLane runs host ops one after another, in the order in which they were submitted.
 type HostLane struct {
+	dev      *Device
 	mu       sync.Mutex // of the lane's next number
 	lane     *jobqueue.Lane
 	src, dst []byte // memory of the run in progress, as large as the largest so far
 }
 
 // NewHostLane makes a lane for host ops on the device's tensors.
-func (d *Device) NewHostLane() *HostLane { return &HostLane{lane: d.lanes.NewLane()} }
+func (d *Device) NewHostLane() *HostLane {
+	l := &HostLane{dev: d, lane: d.lanes.NewLane()}
+	d.hosts.add(l)
+	return l
+}
 
 // HostFunc computes a host op: dst from src, which are dense, row-major and aligned for their
 // elements. They may be the tensors' own memory, so src is not written. They are the function's
@@ -134,8 +140,18 @@ func (x *HostOp) submit(s *Stream, in *memory.Storage, b *memory.Block, cause er
 		b.Home = s.lane
 		b.WrittenNext(l.lane)
 	}
-	j.run = x.Begin()
-	l.lane.Submit(j, true)
+	j.begin()
+}
+
+// waitHostOps returns when all host ops submitted so far have run. They may wait for other
+// processes, so the engine does not wait for them where it needs memory or time.
+func (d *Device) waitHostOps() {
+	for _, l := range d.hosts.list() {
+		l.mu.Lock() // a run that is being submitted counts
+		last := l.lane.Last()
+		l.mu.Unlock()
+		last.Wait()
+	}
 }
 
 // bound waits until no more than exec.MaxQueued ops are queued.
@@ -169,8 +185,7 @@ func (x hostInList) Begin(of exec.Owner, after jobqueue.Moment, in *memory.Stora
 	*j = hostJob{op: x.op, s: of.(*Stream), after: after, in: in, out: out, listed: true}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j.run = x.op.Begin()
-	l.lane.Submit(j, true)
+	j.begin()
 	return l.lane.Last()
 }
 
@@ -187,6 +202,16 @@ type hostJob struct {
 	run   HostFunc
 
 	listed bool // a list holds in and out
+	closed bool // the device was closed before: its memory may be gone when the job runs
+}
+
+// begin queues the run. The lock of the lane is held: Close waits for each run that is not
+// marked as closed.
+func (j *hostJob) begin() {
+	l := j.op.Lane
+	j.closed = l.dev.Closed.Load()
+	j.run = j.op.Begin()
+	l.lane.Submit(j, true)
 }
 
 // Run computes the result and releases the job's memory.
@@ -224,8 +249,23 @@ func (j *hostJob) compute() *operror.Error {
 		j.call(nil, nil, e)
 		return e
 	}
+	err := runtime.ErrClosed
+	if j.closed {
+		j.call(nil, nil, err)
+	} else {
+		err = j.onMemory()
+	}
+	if err == nil {
+		return nil
+	}
+	e := &operror.Error{Op: j.op.Name, Caller: j.op.caller, Shapes: []ir.Shape{j.op.in.form.Shape}, Err: err}
+	j.s.Report(e)
+	return e
+}
+
+// onMemory calls the function with the tensors' memory, or with copies.
+func (j *hostJob) onMemory() (err error) {
 	x, m := j.op, &j.s.dev.mem
-	var err error
 	src, dst := m.InPlace(x.in.dt, x.in.form.Shape, j.in), m.InPlace(x.DT, x.form.Shape, &j.out.Dense)
 	readHere, wroteHere := src != nil, dst != nil
 	if !readHere {
@@ -243,12 +283,7 @@ func (j *hostJob) compute() *operror.Error {
 	} else if !wroteHere && len(dst) > 0 {
 		err = m.Driver.Write(j.out.Buf, x.DT, 0, dst)
 	}
-	if err == nil {
-		return nil
-	}
-	e := &operror.Error{Op: x.Name, Caller: x.caller, Shapes: []ir.Shape{x.in.form.Shape}, Err: err}
-	j.s.Report(e)
-	return e
+	return err
 }
 
 // call turns a panic of the function into an error: the panic would leave the lane busy for ever.

@@ -55,31 +55,32 @@ func (s *Stream) flushAll() {
 	s.due = s.lane.Next // also wait when the queue is empty
 }
 
-// streams lists the streams of a device that are still reachable. The results of queued ops keep
-// their stream reachable.
-type streams struct {
+// reachable lists the streams, or the lanes for host ops, of a device that are still reachable.
+// Queued work keeps them reachable: the results of ops their stream, and runs of host ops their
+// lane.
+type reachable[T any] struct {
 	mu   sync.Mutex
-	refs []weak.Pointer[Stream]
+	refs []weak.Pointer[T]
 }
 
-func (r *streams) add(s *Stream) {
+func (r *reachable[T]) add(x *T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := len(r.refs); n == cap(r.refs) { // a program may open one stream per request
-		r.refs = slices.DeleteFunc(r.refs, func(p weak.Pointer[Stream]) bool { return p.Value() == nil })
+		r.refs = slices.DeleteFunc(r.refs, func(p weak.Pointer[T]) bool { return p.Value() == nil })
 		if len(r.refs) > n/2 {
 			r.refs = slices.Grow(r.refs, n)
 		}
 	}
-	r.refs = append(r.refs, weak.Make(s))
+	r.refs = append(r.refs, weak.Make(x))
 }
 
-func (r *streams) list() (live []*Stream) {
+func (r *reachable[T]) list() (live []*T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range r.refs {
-		if s := p.Value(); s != nil {
-			live = append(live, s)
+		if x := p.Value(); x != nil {
+			live = append(live, x)
 		}
 	}
 	return live

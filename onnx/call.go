@@ -131,6 +131,31 @@ func (c *call) h(i int) *host {
 	return h
 }
 
+// ready computes a tensor whose values decide the size of a result. [Stats] counts it.
+func (c *call) ready(t *tensor) *tensor {
+	if c.err != nil {
+		return t
+	}
+	c.f.r.m.reads.Add(1)
+	if err := t.EvalContext(c.f.r.ctx); err != nil {
+		c.fail("%w", err)
+	}
+	return t
+}
+
+// mostListed is the largest number of elements of a list that an op makes on the host.
+const mostListed = 1 << 24
+
+// listed is the number of elements of a list of these dimensions, which an op makes on the host.
+func (c *call) listed(dims ...int) int {
+	n := product(dims)
+	if n > mostListed {
+		c.fail("%w: %v elements made on the host, of %d at most", errLarge, dims, mostListed)
+		return 0
+	}
+	return n
+}
+
 // ints are the elements of an input of integers.
 func (c *call) ints(i int) []int {
 	h := c.h(i)

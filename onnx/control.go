@@ -97,7 +97,7 @@ func loop(c *call) []*value {
 		for k := range scans {
 			list[k] = scans[k][i]
 		}
-		out = append(out, c.stacked(list, 0))
+		out = append(out, c.stacked(list, 0, c.attr("body").graph.results[1+n+i]))
 	}
 	return out
 }
@@ -113,9 +113,21 @@ func (c *call) truth(v *value) bool {
 }
 
 // stacked joins what the turns of a loop gave.
-func (c *call) stacked(list []*value, axis int) *value {
+// Of no turns, the declared type says what is empty.
+func (c *call) stacked(list []*value, axis int, kind input) *value {
 	if len(list) == 0 {
-		return onHost(newHost(millrace.Float32, []int{0}))
+		dims := make([]int, len(kind.dims))
+		for i, d := range kind.dims {
+			dims[i] = max(d.size, 0)
+		}
+		at := c.axis(axis, len(dims)+1)
+		if kind.any {
+			c.fail("there are no turns, and the type of output %q is not declared", kind.name)
+		}
+		if c.err != nil {
+			return nil
+		}
+		return device(millrace.ZerosOn(c.f.r.place, kind.dtype, slices.Insert(dims, at, 0)...))
 	}
 	ts := make([]*tensor, len(list))
 	for i, v := range list {
@@ -189,7 +201,7 @@ func scan(c *call) []*value {
 		if axis < 0 && len(list) > 0 {
 			axis = c.axis(axis, len(list[0].shape())+1)
 		}
-		state = append(state, c.stacked(list, axis))
+		state = append(state, c.stacked(list, axis, a.graph.results[n+i]))
 	}
 	return state
 }

@@ -15,6 +15,7 @@ type graph struct {
 	nodes   []*node
 	inputs  []input
 	outputs []string
+	results []input // what the graph of a node says of its outputs' types
 	consts  map[string]*value
 	params  map[string]*nn.Param
 	last    []int // for each name of names, the last node that reads it
@@ -157,6 +158,9 @@ func (b *builder) graph(p *protoGraph, opsets map[string]int, outer *scope, pref
 			b.fail("output %q of graph %q is the result of no node", v.name, p.name)
 		}
 		g.outputs = append(g.outputs, v.name)
+		if outer != nil {
+			g.results = append(g.results, declared(v))
+		}
 	}
 	g.uses()
 	return g
@@ -268,6 +272,9 @@ func (b *builder) constant(t *protoTensor) (*value, error) {
 	return &value{t: x, owner: ofModel}, err
 }
 
+// mostCalls is how deep functions may call each other.
+const mostCalls = 1000
+
 // function makes a function of the model, once.
 func (b *builder) function(key functionKey, p *protoFunction) *function {
 	if f := b.made[key]; f != nil {
@@ -276,6 +283,10 @@ func (b *builder) function(key functionKey, p *protoFunction) *function {
 	f := &function{inputs: p.inputs, defaults: map[string]*attr{}}
 	if b.open[key] {
 		b.fail("function %q calls itself", key.name)
+		return f
+	}
+	if len(b.open) >= mostCalls {
+		b.fail("function %q is called through more than %d others", key.name, mostCalls)
 		return f
 	}
 	b.open[key] = true
@@ -316,7 +327,26 @@ func (b *builder) input(v *protoValue, inner bool) input {
 		b.fail("input %q: %w", v.name, err)
 	}
 	in.dtype = dt
-	if s := v.kind.tensor.shape; s != nil {
+	in.shape(v.kind.tensor)
+	return in
+}
+
+// declared is the type that a graph gives an output, which only an empty result needs.
+func declared(v *protoValue) input {
+	in := input{name: v.name, any: true}
+	if v.kind == nil || v.kind.tensor == nil {
+		return in
+	}
+	if dt, err := dtypeOf(v.kind.tensor.elem); err == nil {
+		in.dtype, in.any = dt, false
+		in.shape(v.kind.tensor)
+	}
+	return in
+}
+
+// shape notes the dimensions of a type.
+func (in *input) shape(t *protoTensorType) {
+	if s := t.shape; s != nil {
 		in.rank = true
 		for _, d := range s.dims {
 			size := -1
@@ -326,7 +356,6 @@ func (b *builder) input(v *protoValue, inner bool) input {
 			in.dims = append(in.dims, dim{size, d.param})
 		}
 	}
-	return in
 }
 
 // uses finds, for each node, the names that no later node reads.

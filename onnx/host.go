@@ -171,7 +171,7 @@ func (h *host) cast(dt millrace.DType) *host {
 		case h.f != nil:
 			r.i[k] = truncated(h.f[k], lo, hi)
 		default:
-			r.i[k] = min(max(h.i[k], lo), hi)
+			r.i[k] = wrapped(dt, h.i[k])
 		}
 	}
 	return r

@@ -173,7 +173,7 @@ func convTranspose(c *call) *tensor {
 		if want >= 0 {
 			total := full + extra[i] - want
 			before, after = total/2, total-total/2
-			if auto == "SAME_LOWER" {
+			if auto == "SAME_LOWER" || auto != "SAME_UPPER" && total > 0 {
 				before, after = after, before
 			}
 		}

@@ -70,6 +70,10 @@ func nonMaxSuppression(c *call) []*value {
 	for batch := range sd[0] {
 		for class := range sd[1] {
 			score := func(i int) float64 { return scores.at((batch*sd[1]+class)*sd[2] + i) }
+			if err := c.f.r.ctx.Err(); err != nil {
+				c.fail("%w", err)
+				return nil
+			}
 			order := slices.DeleteFunc(seq(sd[2]), func(i int) bool { return c.has(4) && !(score(i) > least) })
 			slices.SortStableFunc(order, func(i, j int) int {
 				switch {
@@ -81,7 +85,11 @@ func nonMaxSuppression(c *call) []*value {
 				return 0
 			})
 			var chosen []rect
-			for _, i := range order {
+			for k, i := range order {
+				if err := c.f.r.ctx.Err(); k%64 == 0 && err != nil {
+					c.fail("%w", err)
+					return nil
+				}
 				b := box(batch, i)
 				if len(chosen) >= limit {
 					break
@@ -141,7 +149,7 @@ func roiAlign(c *call) *tensor {
 	if len(batch) == 0 {
 		return millrace.ZerosOn(c.f.r.place, x.DType(), 0, d[1], oh, ow)
 	}
-	out := make([]*tensor, len(batch))
+	out, total := make([]*tensor, len(batch)), 0
 	for n, b := range batch {
 		b = c.axis(b, d[0])
 		at := func(k int) float64 { return float64(rois.at(4*n+k)*scale) - shift }
@@ -154,9 +162,8 @@ func roiAlign(c *call) *tensor {
 		if ratio == 0 {
 			ny, nx = c.size(math.Max(math.Ceil(bh), 0)), c.size(math.Max(math.Ceil(bw), 0))
 		}
-		if ny*nx > 1<<20 {
-			c.shapeFail("a region of %v by %v", rh, rw)
-		}
+		total += c.listed(oh, ow, ny, nx)
+		c.listed(total)
 		if c.err != nil {
 			return nil
 		}

@@ -241,10 +241,15 @@ func mod(c *call) *tensor {
 	if c.int("fmod", 0) == 0 {
 		return x.Rem(y)
 	}
-	r := x.Abs().Rem(y.Abs())
-	if !isFloat(x.DType()) && !isSigned(x.DType()) {
-		return r
+	if !isFloat(x.DType()) {
+		r := x.Rem(y)
+		if !isSigned(x.DType()) {
+			return r
+		}
+		zero := c.like(x, 0)
+		return millrace.Where(r.Ne(zero).And(x.Lt(zero).Xor(y.Lt(zero))), r.Sub(y), r)
 	}
+	r := x.Abs().Rem(y.Abs())
 	return millrace.Where(x.Lt(c.like(x, 0)), r.Neg(), r)
 }
 

@@ -15,11 +15,9 @@ func init() {
 		op{name: "Compress", since: 9, run: one(compress)},
 		op{name: "CumSum", since: 11, run: one(cumSum), onHost: 1 << 1},
 		op{name: "Gather", since: 1, run: one(gather), host: hostGather},
-		op{name: "GatherElements", since: 11, run: one(func(c *call) *tensor {
-			return c.t(0).TakeAlong(c.t(1), c.int("axis", 0), fromEnd)
-		})},
+		op{name: "GatherElements", since: 11, run: one(gatherElements)},
 		op{name: "GatherND", since: 11, run: one(gatherND)},
-		op{name: "NonZero", since: 9, run: one(func(c *call) *tensor { return millrace.NonZero(millrace.Int64, c.t(0)).T() })},
+		op{name: "NonZero", since: 9, run: one(func(c *call) *tensor { return millrace.NonZero(millrace.Int64, c.ready(c.t(0))).T() })},
 		op{name: "OneHot", since: 9, run: one(oneHot), onHost: 1 << 1},
 		op{name: "ReverseSequence", since: 10, run: one(reverseSequence), onHost: 1 << 1},
 		op{name: "Scatter", since: 9, run: one(scatterElements)},
@@ -84,8 +82,7 @@ func compress(c *call) *tensor {
 		c.shapeFail("a condition of shape %v for %v", c.shape(1), c.shape(0))
 		return nil
 	}
-	c.f.r.m.reads.Add(1)
-	return x.Take(millrace.NonZero(millrace.Int64, mask).Reshape(-1), axis)
+	return x.Take(millrace.NonZero(millrace.Int64, c.ready(mask)).Reshape(-1), axis)
 }
 
 func cumSum(c *call) *tensor {
@@ -168,6 +165,33 @@ func (c *call) combine() millrace.Combine {
 }
 
 // scatterElements updates a part of the tensor: the updates may be shorter along every dimension.
+// gatherElements has a result of the indices' shape. What the indices do not reach is cut off.
+func gatherElements(c *call) *tensor {
+	x, index := c.t(0), c.t(1)
+	dims, id := c.shape(0), c.shape(1)
+	axis := c.axis(c.int("axis", 0), len(dims))
+	part := c.reached(dims, id, axis)
+	if c.err != nil {
+		return nil
+	}
+	return x.Slice(part...).TakeAlong(index, axis, fromEnd)
+}
+
+// reached is the part of an array that indices with fewer elements on other axes reach.
+func (c *call) reached(dims, id []int, axis int) []millrace.Range {
+	part := make([]millrace.Range, len(dims))
+	for d := range dims {
+		if len(id) != len(dims) || d != axis && id[d] > dims[d] {
+			c.shapeFail("indices %v for %v", id, dims)
+			return nil
+		}
+		if d != axis && id[d] < dims[d] {
+			part[d] = millrace.R(0, id[d])
+		}
+	}
+	return part
+}
+
 func scatterElements(c *call) *tensor {
 	x, index, updates := c.t(0), c.t(1), c.t(2)
 	dims, id := c.shape(0), c.shape(1)
@@ -179,19 +203,11 @@ func scatterElements(c *call) *tensor {
 	if c.err != nil {
 		return nil
 	}
-	part := make([]millrace.Range, len(dims))
-	whole := true
-	for d := range dims {
-		if d == axis || id[d] == dims[d] {
-			continue
-		}
-		if id[d] > dims[d] {
-			c.shapeFail("indices %v for %v", id, dims)
-			return nil
-		}
-		part[d], whole = millrace.R(0, id[d]), false
+	part := c.reached(dims, id, axis)
+	if c.err != nil {
+		return nil
 	}
-	if whole {
+	if part = part[:len(part):len(part)]; !slices.ContainsFunc(part, func(r millrace.Range) bool { return r != millrace.All }) {
 		return x.Scatter(index, updates, axis, how, fromEnd)
 	}
 	return x.Assign(x.Slice(part...).Scatter(index, updates, axis, how, fromEnd), part...)
@@ -326,8 +342,10 @@ func unique(c *call) []*value {
 	if c.err != nil {
 		return nil
 	}
-	c.f.r.m.reads.Add(1)
-	values, inverse, counts := millrace.UniqueAll(millrace.Int64, x.Reshape(-1))
+	values, inverse, counts := millrace.UniqueAll(millrace.Int64, c.ready(x).Reshape(-1))
+	if c.err != nil {
+		return nil
+	}
 	inverse = inverse.Reshape(-1)
 	n := x.Len()
 	// The first place of each value: the least place of its elements.

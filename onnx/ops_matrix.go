@@ -129,9 +129,17 @@ func (c *call) blocked(v, x *tensor) *tensor {
 	return v.Take(index, axis)
 }
 
+// outputDType is the attribute output_dtype, which is absent if it is 0.
+func (c *call) outputDType(or millrace.DType) millrace.DType {
+	if c.int("output_dtype", 0) == 0 {
+		return or
+	}
+	return c.dtypeAttr("output_dtype", or)
+}
+
 func dequantize(c *call) *tensor {
 	x, scale := c.t(0), c.t(1)
-	dt := c.dtypeAttr("output_dtype", scale.DType())
+	dt := c.outputDType(scale.DType())
 	y := x.Cast(millrace.Float32)
 	if x.DType() == millrace.Int32 {
 		y = x.Cast(millrace.Float64)
@@ -144,7 +152,7 @@ func dequantize(c *call) *tensor {
 
 func quantize(c *call) *tensor {
 	x, scale := c.t(0), c.t(1)
-	dt := c.dtypeAttr("output_dtype", millrace.Uint8)
+	dt := c.outputDType(millrace.Uint8)
 	zero := millrace.ZerosOn(c.f.r.place, dt)
 	if c.has(2) {
 		zero = c.blocked(c.t(2), x)

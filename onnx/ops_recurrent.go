@@ -73,6 +73,12 @@ func activation(name string, alpha, beta float64, given [2]bool) (func(*tensor) 
 	return nil, fmt.Errorf("%w: activation %q", millrace.ErrUnsupported, name)
 }
 
+// The functions that have the numbers alpha and beta.
+var (
+	withBeta  = []string{"affine", "scaledtanh", "hardsigmoid"}
+	withAlpha = append([]string{"leakyrelu", "thresholdedrelu", "elu"}, withBeta...)
+)
+
 // activations are those of all directions.
 func (c *call) activations(names []string, directions int) [][]func(*tensor) *tensor {
 	all := slices.Repeat(names, directions)
@@ -83,16 +89,20 @@ func (c *call) activations(names []string, directions int) [][]func(*tensor) *te
 		c.fail("%d activations for %d directions", len(all), directions)
 		return nil
 	}
-	number := func(name string, i int) (float64, bool) {
-		if a := c.attr(name); a != nil && i < len(a.floats) {
-			return float64(a.floats[i]), true
+	// Only the functions that have a number take one of the list.
+	used := map[string]int{}
+	number := func(list, function string, takers []string) (float64, bool) {
+		i, a := used[list], c.attr(list)
+		if a == nil || i >= len(a.floats) || !slices.Contains(takers, strings.ToLower(function)) {
+			return 0, false
 		}
-		return 0, false
+		used[list]++
+		return float64(a.floats[i]), true
 	}
 	out := make([][]func(*tensor) *tensor, directions)
 	for i, name := range all {
-		alpha, hasAlpha := number("activation_alpha", i)
-		beta, hasBeta := number("activation_beta", i)
+		alpha, hasAlpha := number("activation_alpha", name, withAlpha)
+		beta, hasBeta := number("activation_beta", name, withBeta)
 		f, err := activation(name, alpha, beta, [2]bool{hasAlpha, hasBeta})
 		if err != nil {
 			c.fail("%w", err)
@@ -189,6 +199,10 @@ func (l *cell) sequence(x, h, m, lens *tensor, step func(*cell, *tensor, *tensor
 	in := x.MatMul(l.w).Add(l.wb)
 	outs := make([]*tensor, n)
 	for k := range n {
+		if err := l.c.f.r.ctx.Err(); err != nil {
+			l.c.fail("%w", err)
+			return nil, nil, nil
+		}
 		at := k
 		if l.backward {
 			at = n - 1 - k

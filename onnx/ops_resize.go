@@ -48,7 +48,7 @@ func (r *resampling) source(k int) float64 {
 		}
 		return x*(r.end-r.start)*(n-1)/(size-1) + float64(r.start*(n-1))
 	case "pytorch_half_pixel":
-		if size == 1 {
+		if r.out == 1 {
 			return -0.5
 		}
 	case "half_pixel_symmetric":
@@ -188,7 +188,7 @@ func resize10(c *call) *tensor {
 		return nil
 	}
 	for axis, s := range scales {
-		r := resampling{in: dims[axis], out: c.size(float64(dims[axis]) * s), scale: s, mode: c.str("mode", "nearest"), coords: "asymmetric", nearest: "floor"}
+		r := resampling{in: dims[axis], out: c.size(stretched(s, dims[axis])), scale: s, mode: c.str("mode", "nearest"), coords: "asymmetric", nearest: "floor"}
 		x = c.resample(x, axis, r)
 	}
 	return x
@@ -291,6 +291,11 @@ func (c *call) beyond(x *tensor, axis int, r resampling) *tensor {
 	return x.MaskedFill(c.along(mask, x, axis), c.float("extrapolation_value", 0))
 }
 
+// stretched is the size that a scale gives a dimension. Scales are float32, and so is the product.
+func stretched(scale float64, n int) float64 {
+	return math.Floor(float64(float32(scale) * float32(n)))
+}
+
 // scales are the factors and the sizes of the axes.
 func (c *call) scales(dims, axes []int) (scales []float64, sizes []int) {
 	if c.has(2) && product(c.shape(2)) > 0 {
@@ -299,7 +304,7 @@ func (c *call) scales(dims, axes []int) (scales []float64, sizes []int) {
 			return
 		}
 		for i, a := range axes {
-			sizes = append(sizes, c.size(math.Floor(scales[i]*float64(dims[a]))))
+			sizes = append(sizes, c.size(stretched(scales[i], dims[a])))
 			if !(scales[i] > 0) {
 				c.shapeFail("scale %v", scales[i])
 			}

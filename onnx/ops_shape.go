@@ -373,10 +373,10 @@ func (c *call) clipped(n, start, end, step int) millrace.Range {
 		return millrace.R(clip(start, 0, n), clip(end, 0, n), step)
 	}
 	start, end = clip(start, -1, n-1), clip(end, -1, n-1)
+	if start < 0 {
+		return millrace.R(0, 0)
+	}
 	if end < 0 {
-		if start < 0 {
-			return millrace.R(0, 0)
-		}
 		end = -n - 1 // before the first
 	}
 	return millrace.R(start, end, step)
@@ -605,11 +605,11 @@ func pad(c *call) *tensor {
 // padIndexed pads one axis with elements of the tensor itself.
 func (c *call) padIndexed(x *tensor, axis, n, before, after int, mode string) *tensor {
 	size := n + before + after
-	if n == 0 || size < 0 || before > 1<<26 || after > 1<<26 || mode == "reflect" && n == 1 {
+	if n == 0 || size < 0 || mode == "reflect" && n == 1 {
 		c.shapeFail("pads %d and %d of a dimension of %d in mode %s", before, after, n, mode)
 		return x
 	}
-	index := make([]int64, size)
+	index := make([]int64, c.listed(size))
 	for k := range index {
 		at := k - before
 		switch mode {

@@ -155,7 +155,10 @@ func melWeights(c *call) *tensor {
 			return nil
 		}
 	}
-	w := make([]float64, bins*bands)
+	w := make([]float64, c.listed(bins, bands))
+	if c.err != nil {
+		return nil
+	}
 	for i := range bands {
 		left, mid, right := edge[i], edge[i+1], edge[i+2]
 		if left == mid {
@@ -196,7 +199,10 @@ func col2im(c *call) *tensor {
 		c.shapeFail("%d blocks for an image of %v", d[2], counts)
 		return nil
 	}
-	index := make([]int64, product(block)*d[2])
+	index := make([]int64, c.listed(product(block), d[2]))
+	if c.err != nil {
+		return nil
+	}
 	for e := range product(block) {
 		for b := range d[2] {
 			at, re, rb, unit := int64(0), e, b, int64(1)

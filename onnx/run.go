@@ -134,12 +134,22 @@ func (f *frame) lookup(name string) *value {
 	return nil
 }
 
+// absent reports whether a name is an optional input, without a value, of the function around it.
+func (f *frame) absent(name string) bool {
+	for ; f != nil; f = f.outer {
+		if f.empty[name] {
+			return true
+		}
+	}
+	return false
+}
+
 // node runs a node.
 func (f *frame) node(n *node) error {
 	c := &call{f: f, n: n}
 	for _, name := range n.inputs {
 		v := f.lookup(name)
-		if name != "" && v == nil && !f.empty[name] {
+		if name != "" && v == nil && !f.absent(name) {
 			return fmt.Errorf("input %q has no value", name)
 		}
 		c.in = append(c.in, v)
@@ -221,7 +231,7 @@ func (c *call) run() (out []*value, err error) {
 			return nil, err
 		}
 		for _, in := range c.in { // one value for each handle
-			if in != nil && in.h == nil && in.t == v.t {
+			if in != nil && in.has(v.t) {
 				out[i] = in
 			}
 		}

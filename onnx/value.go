@@ -41,6 +41,13 @@ func (v *value) shape() []int {
 	return v.t.Shape()
 }
 
+// has reports whether the value already has this tensor.
+func (v *value) has(t *millrace.Tensor) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.t == t
+}
+
 // tensor returns the tensor, which is made in the place p unless the value belongs to the model.
 func (v *value) tensor(p millrace.Place) (*millrace.Tensor, error) {
 	if v.h == nil {

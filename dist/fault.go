@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/millrace-go/millrace"
@@ -43,7 +44,11 @@ func (e *RankError) Error() string {
 	case Behind:
 		return fmt.Sprintf("%s is behind: it is %s", who, e.Call)
 	}
-	return fmt.Sprintf("%s failed in %s: %v", who, e.Call, e.Err)
+	in := "in "
+	if strings.HasPrefix(e.Call, "after ") || strings.HasPrefix(e.Call, "before ") {
+		in = ""
+	}
+	return fmt.Sprintf("%s failed %s%s: %v", who, in, e.Call, e.Err)
 }
 
 // Unwrap returns that rank's error.

@@ -85,14 +85,19 @@ func (w *World) do(ctx context.Context, c *call) error {
 	if ctx.Done() == nil {
 		return w.complete(c)
 	}
-	w.post(c)
-	go w.perform(c)
+	w.begin(c)
 	select {
 	case <-c.done:
 		return c.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// begin posts a call, which runs without its caller.
+func (w *World) begin(c *call) {
+	w.post(c)
+	go w.perform(c)
 }
 
 // complete posts a call and runs it.

@@ -23,7 +23,8 @@ import (
 // bound or not. Each rank sends and receives about twice the bytes of t.
 //
 // The result carries t's error, which also ends the World, as other ranks cannot go on; ErrDType for
-// bool; and a [*RankError] or ErrMismatch if the World failed.
+// bool; and a [*RankError] or ErrMismatch if the World failed. A call that is wrong on some ranks
+// only ends the World with ErrMismatch; where all ranks make the same mistake, the World goes on.
 func (w *World) AllReduce(t *millrace.Tensor) *millrace.Tensor {
 	return custom(t, w.allReduce, w.AllReduce)
 }
@@ -172,19 +173,21 @@ func (w *World) collective(op string, t *millrace.Tensor, bad error, shape []int
 	return w.planned(plan{op, []string{form(t)}}, t, bad, shape, run)
 }
 
-// planned records a call on a tensor's bytes. A call that this rank alone can see to be wrong is not
-// begun.
+// planned records a call on a tensor's bytes. bad is a mistake that this rank alone can see. Such a call
+// only compares the plans, so that it takes its place in the order: the mistake is a line of the
+// plan, and ranks that make the same one go on.
 func (w *World) planned(p plan, t *millrace.Tensor, bad error, shape []int, run func(dst, src []byte) error) *millrace.Tensor {
 	own := t.Err()
 	if errors.Is(own, operror.ErrNoValue) {
-		bad = own
-	} else if own != nil {
-		bad = nil
-		c := &call{plan: plan{op: p.op}, fault: own} // the other ranks must hear of it
-		w.post(c)
-		go w.perform(c)
+		bad, own = operror.ErrNoValue, nil
 	}
-	if bad == nil {
+	switch {
+	case own != nil:
+		bad = nil                                        // the result has the operand's
+		w.begin(&call{plan: plan{op: p.op}, fault: own}) // the other ranks must hear of it
+	case bad != nil:
+		w.begin(&call{plan: plan{p.op, append([]string{"a mistake: " + bad.Error()}, p.tensors...)}})
+	default:
 		bad = w.Err()
 	}
 	if bad != nil || own != nil {

@@ -62,8 +62,17 @@ func (w *World) put(mine *millrace.Tensor, shape []int) (*millrace.Tensor, error
 	if err != nil {
 		return nil, err
 	}
+	var t *millrace.Tensor
 	if w.info.Rank > 0 {
-		return millrace.Zeros(mine.DType(), 0), nil
+		t = millrace.Zeros(mine.DType(), 0)
+	} else {
+		t, err = millrace.FromReader(bytes.NewReader(recv), mine.DType(), shape...)
 	}
-	return millrace.FromReader(bytes.NewReader(recv), mine.DType(), shape...)
+	if err = w.agree(err); err == nil {
+		return t, nil
+	}
+	if t != nil {
+		t.Release()
+	}
+	return nil, err
 }

@@ -82,6 +82,7 @@ const opClose = "close"
 // ranks if no driver is registered.
 func Open(ctx context.Context, o Options) (*World, error) {
 	w := &World{o: o.withDefaults(), failed: make(chan struct{}), heard: map[int]bool{}, all: make(chan struct{})}
+	w.at.since = time.Now() // before the first call
 	open, err := w.opener()
 	if err != nil {
 		return nil, fmt.Errorf("dist: %w", err)

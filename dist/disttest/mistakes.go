@@ -47,6 +47,17 @@ func reduce(dt millrace.DType, shape ...int) func(context.Context, *dist.World) 
 	}
 }
 
+// scatter is a ReduceScatter of a row for each rank, and more.
+func scatter(more int) func(context.Context, *dist.World) error {
+	return func(_ context.Context, w *dist.World) error {
+		t := millrace.OnesOn(place(), millrace.Float32, w.Size()+more)
+		defer t.Release()
+		r := w.ReduceScatter(t)
+		defer r.Release()
+		return r.Eval()
+	}
+}
+
 func barrier(ctx context.Context, w *dist.World) error { return w.Barrier(ctx) }
 
 // isFailed is a RankError of a rank that failed.
@@ -78,6 +89,20 @@ func mistakes() []Case {
 				}
 				return w.Barrier(ctx)
 			}),
+		mistake("rows of one rank", isMismatch, []string{"reducescatter", "a mistake", "axis 0"},
+			scatter(0), func(ctx context.Context, w *dist.World) error {
+				if err := want(scatter(1)(ctx, w), isShape); err != nil {
+					return err
+				}
+				return scatter(0)(ctx, w) // it does not take the place of the first call
+			}),
+		mistake("no tensor on one rank", isMismatch, []string{"allreduce", "a mistake", "nil tensor"},
+			reduce(millrace.Float32, 3), func(ctx context.Context, w *dist.World) error {
+				if w.AllReduce(nil).Err() == nil {
+					return errors.New("no tensor has a sum")
+				}
+				return reduce(millrace.Float32, 3)(ctx, w)
+			}),
 		mistake("a rank that fails", isFailed, []string{errOwn.Error()},
 			barrier, func(_ context.Context, w *dist.World) error {
 				w.Fail(errOwn)
@@ -87,11 +112,13 @@ func mistakes() []Case {
 				return w.Err()
 			}),
 	}
-	local := Case{Name: "mistakes of one rank alone", Ranks: Sizes, Run: func(ctx context.Context, w *dist.World) error {
+	alike := Case{Name: "mistakes of all ranks", Ranks: Sizes, Run: func(ctx context.Context, w *dist.World) error {
 		on := place()
 		scalar, rows := millrace.OnesOn(on, millrace.Float32), millrace.OnesOn(on, millrace.Float32, 7*w.Size()+1)
 		defer scalar.Release()
 		defer rows.Release()
+		flags := rows.Cast(millrace.Bool)
+		defer flags.Release()
 		for _, c := range []struct {
 			r    *millrace.Tensor
 			is   func(error) bool
@@ -102,6 +129,7 @@ func mistakes() []Case {
 			{w.AllToAll(scalar), isShape, "axis 0"},
 			{w.Broadcast(rows, w.Size()), isIndex, "rank"},
 			{w.Broadcast(rows, -1), isIndex, "rank"},
+			{w.AllReduce(flags), isDType, "bool"},
 			{w.AllReduce(nil), any_, ""},
 			{w.AllReduce(new(millrace.Tensor)), any_, ""},
 		} {
@@ -111,5 +139,5 @@ func mistakes() []Case {
 		}
 		return w.Barrier(ctx)
 	}}
-	return append(cases, local)
+	return append(cases, alike)
 }

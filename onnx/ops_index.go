@@ -207,7 +207,7 @@ func scatterElements(c *call) *tensor {
 	if c.err != nil {
 		return nil
 	}
-	if part = part[:len(part):len(part)]; !slices.ContainsFunc(part, func(r millrace.Range) bool { return r != millrace.All }) {
+	if !slices.ContainsFunc(part, func(r millrace.Range) bool { return r != millrace.All }) {
 		return x.Scatter(index, updates, axis, how, fromEnd)
 	}
 	return x.Assign(x.Slice(part...).Scatter(index, updates, axis, how, fromEnd), part...)

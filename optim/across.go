@@ -18,7 +18,8 @@ type Ranks struct {
 	// Leaves is the number of parts of the whole batch, each of which has a pass of its own; 0: one
 	// for each rank. It is a multiple of the number of ranks. Results depend on Leaves and not on the
 	// number of ranks, bit by bit, if each rank has 1, 2, 4, 8 and so on of them. More leaves are
-	// smaller passes, which take longer. At most 65536.
+	// smaller passes, which take longer. At most 65536. A layer that needs two rows in training, such as
+	// BatchNorm, needs two in each leaf, also at the end of an epoch: see data.Options.DropLast.
 	Leaves int
 	// Bucket is how many bytes of gradients are sent at once while the rest of the backward pass
 	// runs; 0: 4 MiB, and 1 MiB for the first and for parameters of Sharded. Results do not depend on it.
@@ -52,7 +53,9 @@ type Ranks struct {
 // by rows, in one order: the leaves as neighbours in pairs, again and again. Clipping, the loss
 // scale and CheckFinite see the sum. Buffers of floats that a pass changes, such as running means,
 // get the mean of the leaves' values, weighted by rows; others must be equal on all ranks. Leaf l
-// draws its random numbers with a key of its own. A rank may have no rows, but not all.
+// draws its random numbers with a key of its own. A rank may have no rows. If none has any, the loss is
+// NaN, gradients are 0, and buffers of floats keep their values. The function makes no calls of w: its
+// passes are those of leaves, whose number differs among ranks.
 //
 // All ranks make the optimiser's steps in one order and with the same options, and run them in the same
 // order, also among other calls of w. Parameters, buffers and state are equal at first. The first
@@ -111,7 +114,7 @@ type across struct {
 // begin prepares a run: it checks the inputs, and compares the ranks when that is due.
 func (a *across) begin(ctx context.Context, s *Step, in []*millrace.Tensor) error {
 	if err := a.w.Err(); err != nil {
-		return err
+		return failure("step", err)
 	}
 	if err := a.check(in); err != nil {
 		return err
@@ -123,7 +126,7 @@ func (a *across) begin(ctx context.Context, s *Step, in []*millrace.Tensor) erro
 	list := s.o.Params()
 	state, err := s.o.tensors()
 	if err != nil {
-		return err
+		return failure("step", err)
 	}
 	list = append(list, state...)
 	if s.random != nil {
@@ -139,7 +142,7 @@ func (a *across) begin(ctx context.Context, s *Step, in []*millrace.Tensor) erro
 		ctx = context.Background()
 	}
 	if err := a.w.Same(ctx, list...); err != nil {
-		return err
+		return failure("step", err)
 	}
 	a.checked = n + 1
 	return nil

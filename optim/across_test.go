@@ -414,6 +414,60 @@ func TestAcrossBuffers(t *testing.T) {
 	}
 }
 
+// TestAcrossNoRows: a batch without rows changes neither parameters nor running means.
+func TestAcrossNoRows(t *testing.T) {
+	for _, ranks := range []int{1, 2} {
+		for _, more := range [][]StepOption{nil, {Record()}} {
+			dev := open(t, "cpu:cache=off,compile=off")
+			err := alike(t, dev, ranks, func(w *dist.World, on *millrace.Stream) error {
+				m := newNet(on, true)
+				s := SGD(nn.Params(m)).Step(m.loss, append(slices.Clone(more), On(on), Random(nn.NewRandom(1, nn.On(on))), Across(w, Ranks{}))...)
+				bits := func() (list []string) {
+					for _, p := range nn.Params(m) {
+						if p.Tensor().DType().IsFloat() {
+							list = append(list, fmt.Sprintf("%s %v", p.Name, raw(t, p.Tensor())))
+						}
+					}
+					return list
+				}
+				want := bits()
+				loss, err := s.Run(context.Background(), rows(on, 1, 8, 0, 0)...)
+				if err != nil {
+					return err
+				}
+				v, err := millrace.Item[float32](loss)
+				if err == nil && v == v {
+					err = fmt.Errorf("the loss is %v, want NaN", v)
+				}
+				same(t, fmt.Sprintf("%d ranks, recorded %v", ranks, more != nil), bits(), want)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestAcrossFinite: CheckFinite ignores the pass of a rank without rows, whose numbers are not used.
+func TestAcrossFinite(t *testing.T) {
+	dev := open(t, "cpu:cache=off,compile=off")
+	err := alike(t, dev, 2, func(w *dist.World, on *millrace.Stream) error {
+		p := nn.NewParam(millrace.OnesOn(on, millrace.Float32, 3))
+		s := SGD([]nn.Named{{Name: "w", Param: p}}).Step(func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
+			return in[0].Mul(p.In(c)).Log().Mean() // of zeros it is not finite
+		}, On(on), CheckFinite(), Across(w, Ranks{}))
+		loss, err := s.Run(context.Background(), millrace.OnesOn(on, millrace.Float32, 4*(1-w.Rank()), 3))
+		if err == nil {
+			err = loss.Eval()
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // fault has what one rank may do otherwise.
 type fault struct {
 	ctx     context.Context

@@ -148,7 +148,7 @@ func (j *joint) leaf(i, from, to int, last bool, sum *addends) error {
 		}
 		j.key(own, j.w.Rank()*j.leaves+i)
 		sum.grads = make([]*millrace.Tensor, len(j.s.o.params))
-		p, err := j.s.pass(leaf, j.slice(from, to), own, func(p *param, g *millrace.Tensor) {
+		p, err := j.s.pass(leaf, j.slice(from, to), own, j.s.finite && from < to, func(p *param, g *millrace.Tensor) {
 			t := j.weighted(g, to-from, j.opt.wire(g.DType()))
 			hostapi.Drop(g) // a cut of the stream need not store it
 			if last {
@@ -262,11 +262,12 @@ func (j *joint) collect(x *found) error {
 	for _, b := range j.sent {
 		b.split()
 	}
-	by := map[millrace.DType]*millrace.Tensor{millrace.Float32: j.all}
+	some := j.all.MaximumScalar(1) // without any rows sums are -0, and so are means
+	by := map[millrace.DType]*millrace.Tensor{millrace.Float32: some}
 	mean := func(t *millrace.Tensor) *millrace.Tensor {
 		dt := computed(t.DType())
 		if by[dt] == nil {
-			by[dt] = j.all.Cast(dt)
+			by[dt] = some.Cast(dt)
 		}
 		return t.Cast(dt).Div(by[dt])
 	}
@@ -276,7 +277,7 @@ func (j *joint) collect(x *found) error {
 			x.grads[i] = mean(g)
 		}
 	}
-	x.loss = mean(j.total.loss).Cast(j.loss)
+	x.loss = j.total.loss.Div(j.all.Cast(j.total.loss.DType())).Cast(j.loss)
 	if j.s.o.scaling != nil {
 		x.ok = j.s.o.finite(x.grads)
 	}
@@ -288,7 +289,11 @@ func (j *joint) collect(x *found) error {
 	}
 	for k, p := range j.buffers {
 		if k < len(j.total.buffers) && j.total.buffers[k] != nil {
-			x.sets = append(x.sets, set{p, j.unless(x.ok, set{p, mean(j.total.buffers[k]).Cast(j.floats[p])})})
+			ok := j.all.GtScalar(0)
+			if x.ok != nil {
+				ok = ok.And(x.ok)
+			}
+			x.sets = append(x.sets, set{p, j.unless(ok, set{p, mean(j.total.buffers[k]).Cast(j.floats[p])})})
 		}
 	}
 	if j.s.finite {

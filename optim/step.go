@@ -310,11 +310,11 @@ type passed struct {
 	grads  []*millrace.Tensor
 }
 
-// pass computes the loss and its gradients in a scope. ready, if not nil, is called with each
+// pass computes the loss and its gradients in a scope; finite is [CheckFinite]. ready, if not nil, is called with each
 // gradient as soon as it is complete.
-func (s *Step) pass(inner *millrace.Scope, in []*millrace.Tensor, own map[*nn.Param]*millrace.Tensor, ready func(p *param, grad *millrace.Tensor)) (x passed, err error) {
+func (s *Step) pass(inner *millrace.Scope, in []*millrace.Tensor, own map[*nn.Param]*millrace.Tensor, finite bool, ready func(p *param, grad *millrace.Tensor)) (x passed, err error) {
 	o := s.o
-	x.c = nn.NewCtx(nn.CtxOptions{Train: true, Watch: true, Random: s.random, DType: s.dt, Scope: inner, As: own, CheckFinite: s.finite})
+	x.c = nn.NewCtx(nn.CtxOptions{Train: true, Watch: true, Random: s.random, DType: s.dt, Scope: inner, As: own, CheckFinite: finite})
 	args := make([]*millrace.Tensor, len(in))
 	for i, t := range in {
 		args[i] = t.To(inner)
@@ -336,7 +336,7 @@ func (s *Step) pass(inner *millrace.Scope, in []*millrace.Tensor, own map[*nn.Pa
 	if len(x.params) == 0 {
 		return x, failure("step", o.noneUsed())
 	}
-	options := autodiff.Options{CheckFinite: s.finite}
+	options := autodiff.Options{CheckFinite: finite}
 	if ready != nil {
 		options.Ready = func(i int, grad *millrace.Tensor) { ready(x.params[i], grad) }
 	}
@@ -353,7 +353,7 @@ func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Pa
 	}
 	err = sc.Scope(func(inner *millrace.Scope) error {
 		own := s.handles(inner, as)
-		p, err := s.pass(inner, in, own, nil)
+		p, err := s.pass(inner, in, own, s.finite, nil)
 		if err != nil {
 			return err
 		}

@@ -55,11 +55,21 @@ func rows(at millrace.Place, step, n, from, to int) []*millrace.Tensor {
 	return []*millrace.Tensor{x, y}
 }
 
-// alike runs f on ranks that are goroutines, each with a stream of its own.
+// alike runs f on ranks that are goroutines, each with a stream of its own: of dev, or of a device of
+// its own if dev is nil. Ranks that bind need devices of their own, because Bind is an error while
+// another goroutine sets a tensor of the device.
 func alike(t *testing.T, dev *millrace.Device, ranks int, f func(w *dist.World, on *millrace.Stream) error) error {
 	t.Helper()
 	o := dist.Options{Log: func(string) {}}
 	return local.Run(context.Background(), ranks, o, func(_ context.Context, w *dist.World) error {
+		dev := dev
+		if dev == nil {
+			var err error
+			if dev, err = millrace.Open("cpu:cache=off,compile=off"); err != nil {
+				return err
+			}
+			t.Cleanup(func() { dev.Close() })
+		}
 		return f(w, dev.NewStream())
 	})
 }
@@ -79,7 +89,11 @@ func (x teamwork) run(t *testing.T, ranks int) (digest []string, recordings int6
 	t.Helper()
 	dev := open(t, "cpu:cache=off,compile=off")
 	all := make([][]string, ranks)
-	err := alike(t, dev, ranks, func(w *dist.World, on *millrace.Stream) error {
+	shared := dev
+	if x.bound {
+		shared = nil
+	}
+	err := alike(t, shared, ranks, func(w *dist.World, on *millrace.Stream) error {
 		m, random := newNet(on, x.norm), nn.NewRandom(7, nn.On(on))
 		o := AdamW(nn.Params(m), append([]Option{LR(0.01)}, x.options...)...)
 		s := o.Step(m.loss, append(x.steps(w), On(on), Random(random))...)

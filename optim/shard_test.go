@@ -268,9 +268,8 @@ func TestShardedBytes(t *testing.T) {
 
 // TestShardedMistakes: uses of a divided state that cannot be are errors that say what to do.
 func TestShardedMistakes(t *testing.T) {
-	dev := open(t, "cpu:cache=off,compile=off")
 	path := filepath.Join(t.TempDir(), "file")
-	err := alike(t, dev, 2, func(w *dist.World, on *millrace.Stream) error {
+	err := alike(t, nil, 2, func(w *dist.World, on *millrace.Stream) error {
 		m, random := newNet(on, false), nn.NewRandom(1, nn.On(on))
 		in := rows(on, 1, 4, 2*w.Rank(), 2*w.Rank()+2)
 		ctx := context.Background()

@@ -53,15 +53,15 @@ type Ranks struct {
 // by rows, in one order: the leaves as neighbours in pairs, again and again. Clipping, the loss
 // scale and CheckFinite see the sum. Buffers of floats that a pass changes, such as running means,
 // get the mean of the leaves' values, weighted by rows; others must be equal on all ranks. Leaf l
-// draws its random numbers with a key of its own. A rank may have no rows. If none has any, the loss is
-// NaN, gradients are 0, and buffers of floats keep their values. The function makes no calls of w: its
-// passes are those of leaves, whose number differs among ranks.
+// draws its random numbers with a key of its own. A rank may have no rows. If none has any, the
+// loss is NaN, gradients are 0, and buffers of floats keep their values. The function makes no calls
+// of w: its passes are those of leaves, whose number differs among ranks.
 //
-// All ranks make the optimiser's steps in one order and with the same options, and run them in the same
-// order, also among other calls of w. Parameters, buffers and state are equal at first. The first
-// comparison has those buffers that were given to the optimiser, as [nn.Params] does. The World's errors are those of the run
-// or of the results. An error of one rank's run ends the World, because other ranks wait for this one:
-// it is an error of all.
+// All ranks make the optimiser's steps in one order and with the same options, and run them in the
+// same order, also among other calls of w. Parameters, buffers and state are equal at first. The
+// first comparison has those buffers that were given to the optimiser, as [nn.Params] does. The
+// World's errors are those of the run or of the results. An error of one rank's run ends the World,
+// because other ranks wait for this one: it is an error of all.
 func Across(w *dist.World, r Ranks) StepOption {
 	return func(s *Step) error {
 		if w == nil || w.Size() == 0 {

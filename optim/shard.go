@@ -31,14 +31,19 @@ type shard struct {
 // part is the number of elements of a rank's part of n.
 func (d *shard) part(n int) int { return (n + d.size - 1) / d.size }
 
+// span is where this rank's elements of n begin and end. They may be fewer than part says, or none.
+func (d *shard) span(n int) (from, to int) {
+	c := d.part(n)
+	return min(d.rank*c, n), min(d.rank*c+c, n)
+}
+
 // cut is this rank's row of a parameter-shaped value.
 func (d *shard) cut(v val) val {
 	n := v.t.Len()
-	c := d.part(n)
-	from, to := min(d.rank*c, n), min(d.rank*c+c, n)
+	from, to := d.span(n)
 	v = v.reshape(n).slice(from, to)
-	if to-from < c {
-		v = v.x.own(v.t.Pad(0, millrace.Padding{After: c - (to - from)}))
+	if more := d.part(n) - (to - from); more > 0 {
+		v = v.x.own(v.t.Pad(0, millrace.Padding{After: more}))
 	}
 	return v
 }
@@ -70,8 +75,8 @@ func (d *shard) mark(b *nn.Param, shape []int) {
 	for _, s := range shape {
 		n *= s
 	}
-	c := d.part(n)
-	hold.MarkPart(b, &hold.Part{World: d.world, Shape: shape, From: min(d.rank*c, n), To: min(d.rank*c+c, n)})
+	from, to := d.span(n)
+	hold.MarkPart(b, &hold.Part{World: d.world, Shape: shape, From: from, To: to})
 }
 
 // sums is how sums of gradients are divided, nil if they are not.
@@ -82,7 +87,7 @@ func (o *Optimizer) sums() *shard {
 	return o.shard
 }
 
-// divide divides the optimiser's state as a step says, once.
+// divide divides the optimiser's state as a step says, once. After an error the state is as before.
 func (o *Optimizer) divide(d *shard) error {
 	if o.rule.whole {
 		return fmt.Errorf("%w: Ranks.Sharded: %s computes norms of whole parameters, of which a rank has only a part", millrace.ErrUnsupported, o.rule.name)
@@ -98,23 +103,35 @@ func (o *Optimizer) divide(d *shard) error {
 		return nil
 	}
 	d.whole = o.clipNorm > 0
+	type half struct{ whole, part *nn.Param }
+	var all []half
+	defer func() {
+		for _, x := range all {
+			hostapi.Drop(x.part.Tensor())
+		}
+	}()
 	for _, p := range o.params {
 		list := p.state
 		if p.sum != nil && !d.whole {
 			list = append(list[:len(list):len(list)], p.sum)
 		}
 		for _, b := range list {
-			whole := b.Tensor().To(b.Tensor().Stream())
-			zero := zeros(whole.Stream(), whole.DType(), d.part(whole.Len()))
-			b.Tensor().Set(zero)
-			hostapi.Drop(zero)
-			d.mark(b, whole.Shape())
-			err := hold.SetPart(b, whole)
-			hostapi.Drop(whole)
+			t := b.Tensor()
+			part := d.buffer(p, func(shape ...int) *millrace.Tensor { return zeros(t.Stream(), t.DType(), shape...) })
+			all = append(all, half{b, part})
+			err := hold.SetPart(part, t)
+			if err == nil {
+				err = part.Tensor().Err()
+			}
 			if err != nil {
 				return err
 			}
 		}
+	}
+	for _, x := range all { // nothing fails from here on
+		shape := x.whole.Tensor().Shape()
+		x.whole.Tensor().Set(x.part.Tensor())
+		d.mark(x.whole, shape)
 	}
 	for key, rec := range o.ends { // they have the whole state
 		rec.Release()
@@ -189,8 +206,8 @@ func (x *pass) gather(s *shares) {
 	hostapi.Drop(mine)
 }
 
-// received takes the parameters out of what was gathered. Those that were not alone are copies: a recorded step can only
-// be repeated if what it sets is not a view.
+// received takes the parameters out of what was gathered. Those that were not alone are copies: a
+// recorded step can only be repeated if what it sets is not a view.
 func (x *pass) received() {
 	for _, s := range x.shares {
 		if s.all == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,6 +55,33 @@ func Run(t *testing.T, cases []Case, start func(t *testing.T, c Case, ranks int)
 			})
 		}
 	}
+}
+
+// Start runs a case on goroutines, each a rank that the opener of its number opens, and returns what
+// Run or Close returned on each.
+func Start(c Case, ranks int, opener func(rank int) *dist.Opener) []error {
+	errs := make([]error, ranks)
+	var all sync.WaitGroup
+	for r := range errs {
+		all.Go(func() {
+			o := c.Options
+			o.Opener, o.Log = opener(r), func(string) {}
+			ctx := context.Background()
+			w, err := dist.Open(ctx, o)
+			if err != nil {
+				errs[r] = err
+				return
+			}
+			if errs[r] = c.Run(ctx, w); errs[r] != nil && !c.Fails {
+				w.Fail(errs[r]) // or the others would wait
+			}
+			if err := w.Close(); err != nil && !c.Fails && errs[r] == nil {
+				errs[r] = err
+			}
+		})
+	}
+	all.Wait()
+	return errs
 }
 
 // want returns an error unless err is of a kind and its text has all parts.

@@ -3,7 +3,6 @@
 package mpi
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -14,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millrace-go/millrace/dist/internal/launcher"
+	"github.com/millrace-go/millrace/internal/testing/mpirun"
 )
 
 // The tests start this test binary again under a launcher, where it runs one of the programs.
@@ -33,45 +32,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-var mpirun = flag.String("mpirun", "", "a launcher to test instead of those that are installed; MILLRACE_MPI should name its library")
+var given = flag.String("mpirun", "", "a launcher to test instead of those that are installed; MILLRACE_MPI should name its library")
 
 // job is a launcher to test with.
-type job struct {
-	family launcher.Family
-	path   string
-	args   []string
-}
+type job struct{ mpirun.Launcher }
 
-// jobs are the launchers of this system, by Debian's names. A launcher that MILLRACE_REQUIRE asks
-// for with mpi must be there.
+// jobs are the launcher that was given, or those of this system, by name.
 func jobs(t *testing.T) map[string]job {
-	if *mpirun != "" {
-		out, _ := exec.Command(*mpirun, "--version").CombinedOutput()
-		if bytes.Contains(out, []byte("Open MPI")) || bytes.Contains(out, []byte("PRRTE")) {
-			return map[string]job{"given": {launcher.OpenMPI, *mpirun, []string{"--oversubscribe"}}}
-		}
-		return map[string]job{"given": {launcher.MPICH, *mpirun, nil}}
+	var list []mpirun.Launcher
+	if *given != "" {
+		list = append(list, mpirun.At(*given))
+	} else {
+		list = mpirun.Launchers(t)
 	}
 	found := map[string]job{}
-	for name, j := range map[string]job{
-		"openmpi": {launcher.OpenMPI, "mpirun.openmpi", []string{"--oversubscribe"}},
-		"mpich":   {launcher.MPICH, "mpiexec.hydra", nil},
-	} {
-		path, err := exec.LookPath(j.path)
-		if err == nil {
-			j.path = path
-			found[name] = j
-			continue
-		}
-		why := fmt.Sprintf("no %s here (Debian: openmpi-bin, mpich)", j.path)
-		if slices.Contains(strings.Split(os.Getenv("MILLRACE_REQUIRE"), ","), "mpi") {
-			t.Error(why)
-		} else {
-			t.Log(why)
-		}
-	}
-	if len(found) == 0 {
-		t.Skip("no launcher of MPI is installed (Debian: openmpi-bin, mpich)")
+	for _, l := range list {
+		found[l.Name] = job{l}
 	}
 	return found
 }
@@ -86,10 +62,9 @@ func (j job) run(t *testing.T, program string, n int, env ...string) (string, er
 }
 
 func (j job) command(ctx context.Context, program string, n int, env ...string) *exec.Cmd {
-	args := append(slices.Clone(j.args), "-n", fmt.Sprint(n), os.Args[0])
-	c := exec.CommandContext(ctx, j.path, args...)
-	c.Env = append(os.Environ(), programVariable+"="+program, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
-	c.Env = append(c.Env, env...)
+	args := j.Command(n, os.Args[0])
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
+	c.Env = slices.Concat(os.Environ(), []string{programVariable + "=" + program}, mpirun.Root, env)
 	c.WaitDelay = 10 * time.Second
 	return c
 }

@@ -111,7 +111,7 @@ func init() { programs["mismatch"] = mismatch }
 
 // TestOtherLauncher: the library of another launcher is an error on all ranks that names both.
 func TestOtherLauncher(t *testing.T) {
-	if *mpirun != "" {
+	if *given != "" {
 		t.Skip("only one launcher is given")
 	}
 	all := jobs(t)

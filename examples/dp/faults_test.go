@@ -58,27 +58,20 @@ func program(goRun bool, args []string) (env, command []string) {
 
 // TestKilled: a process of a rank, or the launcher, is killed at a random moment. The job ends, no
 // process is left, and the training goes on to the result of one that was not killed.
-func TestKilled(t *testing.T) {
-	if f := begin(t); f != nil {
-		for i := range faults {
-			for _, l := range f.launchers {
-				f.once(l, fault{syscall.SIGKILL, i%4 == 1, i%5 == 4})
-			}
-		}
-		f.report()
-	}
-}
+func TestKilled(t *testing.T) { signals(t, syscall.SIGKILL) }
 
 // TestAsked: the same with SIGTERM. If it comes when the ranks have met, they make a last checkpoint.
-func TestAsked(t *testing.T) {
-	if f := begin(t); f != nil {
-		for i := range faults {
-			for _, l := range f.launchers {
-				f.once(l, fault{syscall.SIGTERM, i%4 == 1, i%5 == 4})
-			}
+func TestAsked(t *testing.T) { signals(t, syscall.SIGTERM) }
+
+// signals sends a signal to jobs of all kinds.
+func signals(t *testing.T, signal syscall.Signal) {
+	f := begin(t)
+	for i := range faults {
+		for _, l := range f.launchers {
+			f.once(l, fault{signal, i%4 == 1, i%5 == 4})
 		}
-		f.report()
 	}
+	f.report()
 }
 
 // TestSuspended: a process of a rank is stopped by SIGSTOP. The others name it after the Deadline.
@@ -86,14 +79,13 @@ func TestSuspended(t *testing.T) {
 	if !thorough {
 		t.Skip("it waits for deadlines; MILLRACE_LONG runs it, and dist/mpi's TestStopped is always run")
 	}
-	if f := begin(t); f != nil {
-		for range 5 {
-			for _, l := range f.launchers {
-				f.once(l, fault{signal: syscall.SIGSTOP})
-			}
+	f := begin(t)
+	for range 5 {
+		for _, l := range f.launchers {
+			f.once(l, fault{signal: syscall.SIGSTOP})
 		}
-		f.report()
 	}
+	f.report()
 }
 
 func begin(t *testing.T) *faulty {

@@ -48,6 +48,26 @@ func Launchers(t testing.TB) (found []Launcher) {
 	return found
 }
 
+// At is the launcher at a path, whatever it is called.
+func At(path string) Launcher {
+	out, _ := exec.Command(path, "--version").CombinedOutput()
+	if bytes.Contains(out, []byte("Open MPI")) || bytes.Contains(out, []byte("PRRTE")) {
+		return Launcher{"openmpi", path, []string{"--oversubscribe"}}
+	}
+	return Launcher{"mpich", path, nil}
+}
+
+// Command is the command line that starts a program of n ranks.
+func (l Launcher) Command(n int, program ...string) []string {
+	if l.path == "" {
+		return program
+	}
+	return slices.Concat([]string{l.path}, l.args, []string{"-n", fmt.Sprint(n)}, program)
+}
+
+// Root lets Open MPI start ranks as root, in the environment of a launcher.
+var Root = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"}
+
 // Job is a program that was started.
 type Job struct {
 	cmd   *exec.Cmd
@@ -64,13 +84,10 @@ const markVariable = "MILLRACE_TEST_JOB"
 // ends, all processes of the job are killed.
 func (l Launcher) Start(t testing.TB, n int, env []string, program ...string) *Job {
 	t.Helper()
-	args := program
-	if l.path != "" {
-		args = slices.Concat([]string{l.path}, l.args, []string{"-n", fmt.Sprint(n)}, program)
-	}
+	args := l.Command(n, program...)
 	j := &Job{mark: fmt.Sprintf("%s=%016x", markVariable, rand.Uint64()), ended: make(chan struct{})}
 	j.cmd = exec.Command(args[0], args[1:]...)
-	j.cmd.Env = slices.Concat(os.Environ(), []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"}, env, []string{j.mark})
+	j.cmd.Env = slices.Concat(os.Environ(), Root, env, []string{j.mark})
 	j.cmd.Stdout, j.cmd.Stderr = &j.out, &j.out
 	j.cmd.WaitDelay = 10 * time.Second // a process that is left may have the pipe
 	if err := j.cmd.Start(); err != nil {

@@ -23,11 +23,14 @@ func (p *Param) shape() []int {
 }
 
 // set gives a parameter the value of a tensor with the file's shape. A part gets a copy, as a view
-// would keep the whole in memory.
+// would keep the whole in memory. An error is that of either tensor.
 func (p *Param) set(t *millrace.Tensor) error {
 	if p.part == nil {
 		p.t.Set(t)
 		return nil
+	}
+	if err := p.t.Err(); err != nil {
+		return err // its length is unknown
 	}
 	flat := t.Reshape(t.Len())
 	defer drop(flat)

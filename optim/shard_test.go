@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/dist"
 	"github.com/millrace-go/millrace/dist/local"
+	inject "github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/portion"
 	"github.com/millrace-go/millrace/nn"
 )
@@ -307,6 +308,54 @@ func TestShardedMistakes(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "Ranks.Sharded cannot be bound") {
 		t.Error(err)
+	}
+}
+
+// TestShardedLacksMemory: where memory is lacking while the state is divided, all of it stays whole.
+func TestShardedLacksMemory(t *testing.T) {
+	defer inject.Reset()
+	failed := 0
+	for pass := 0; ; pass++ {
+		dev := open(t, "cpu:cache=off,compile=off")
+		err := alike(t, dev, 1, func(w *dist.World, on *millrace.Stream) error {
+			m := newNet(on, false)
+			o, random := Adam(nn.Params(m)), nn.NewRandom(1, nn.On(on))
+			plain, in := o.Step(m.loss, On(on), Random(random)), rows(on, 1, 4, 0, 4)
+			if _, err := plain.Run(context.Background(), in...); err != nil {
+				return err
+			}
+			shapes := func() (list []string) {
+				for _, p := range o.State() {
+					list = append(list, fmt.Sprint(p.Name, p.Tensor().Shape(), raw(t, p.Tensor())))
+				}
+				return list
+			}
+			before := shapes()
+			inject.SetAfter(inject.Alloc, pass, -1) // an allocation is tried several times
+			sharded := o.Step(m.loss, Across(w, Ranks{Sharded: true}), On(on), Random(random))
+			inject.Reset()
+			if sharded.err == nil {
+				return nil
+			}
+			failed++
+			if !errors.Is(sharded.err, millrace.ErrOutOfMemory) {
+				t.Errorf("pass %d: %v", pass, sharded.err)
+			}
+			if after := shapes(); !slices.Equal(after, before) {
+				t.Errorf("pass %d: the state was\n%q, and is\n%q", pass, before, after)
+			}
+			_, err := plain.Run(context.Background(), in...)
+			return err
+		})
+		if err != nil {
+			t.Fatalf("pass %d: %v", pass, err)
+		}
+		if failed <= pass {
+			break
+		}
+	}
+	if failed < 3 {
+		t.Errorf("only %d allocations failed", failed)
 	}
 }
 

@@ -121,7 +121,8 @@ func (d *Device) NewStream() *Stream {
 func (d *Device) Scope(f func(sc *Scope) error) error { return d.DefaultStream().Scope(f) }
 
 // Sync is [Stream.Sync] for all streams of the device: it runs the recorded ops of all of them
-// and waits. It returns the first error of any stream that has not been returned yet.
+// and waits. It returns the first error of any stream that has not been returned yet. Ranks that are
+// goroutines with one device sync their streams instead, or they wait for each other's collectives.
 func (d *Device) Sync(ctx context.Context) error {
 	if !d.made() {
 		return errNilDevice
@@ -210,8 +211,9 @@ func (s *Stream) Device() *Device {
 	return &Device{s.s.Device()}
 }
 
-// Sync runs the recorded ops and waits until they are done, or until ctx is; ctx may be nil. It
-// returns the first error of the stream that no reader, Err or Sync has returned yet.
+// Sync runs the recorded ops and waits until they are done, collectives of package dist too, or
+// until ctx is; ctx may be nil. It returns the first error of the stream that no reader, Err or Sync
+// has returned yet.
 func (s *Stream) Sync(ctx context.Context) error {
 	if !s.made() {
 		return errNilDevice

@@ -208,10 +208,13 @@ type hostJob struct {
 // begin queues the run. The lock of the lane is held: Close waits for each run that is not
 // marked as closed.
 func (j *hostJob) begin() {
-	l := j.op.Lane
+	l, s := j.op.Lane, j.s
 	j.closed = l.dev.Closed.Load()
 	j.run = j.op.Begin()
-	l.lane.Submit(j, true)
+	l.lane.Submit(j, true) // from here on j may be that of another run
+	if s != nil {          // nil: a run that cannot begin
+		s.ends.note(l.lane.Last())
+	}
 }
 
 // Run computes the result and releases the job's memory.

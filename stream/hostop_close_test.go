@@ -61,3 +61,29 @@ func TestWaitWaitsForHostOps(t *testing.T) {
 		t.Errorf("Wait returned when %d of 1 host ops had ended: %v", ended.Load(), err)
 	}
 }
+
+// TestSyncWaitsForHostOps: Sync waits for the stream's own host ops on all lanes, not for those of
+// another stream, and returns their error.
+func TestSyncWaitsForHostOps(t *testing.T) {
+	e := open(t)
+	s, other := e.d.NewStream(), e.d.NewStream()
+	lanes := []*HostLane{e.d.NewHostLane(), e.d.NewHostLane()}
+	var free atomic.Bool
+	var ended, late atomic.Int32
+	for _, l := range lanes {
+		heldOp(l, func() bool { return true }, &ended).Record(new(Value), e.host(Place{S: s}, ir.Shape{2}, 1, 2))
+	}
+	heldOp(lanes[0], free.Load, &late).Record(new(Value), e.host(Place{S: other}, ir.Shape{2}, 1, 2))
+	if err := s.Sync(nil); err != nil || ended.Load() != 2 {
+		t.Errorf("Sync returned when %d of 2 host ops had ended: %v", ended.Load(), err)
+	}
+	if late.Load() != 0 {
+		t.Error("the host op of the other stream ended before it could")
+	}
+	free.Store(true)
+	c := &copies{lane: lanes[0], err: errors.New("the wire is cut")}
+	c.of(e.host(Place{S: other}, ir.Shape{2}, 1, 2))
+	if err := e.d.Sync(nil); !errors.Is(err, c.err) || late.Load() != 1 {
+		t.Errorf("Device.Sync returned when %d of 1 host ops had ended: %v", late.Load(), err)
+	}
+}

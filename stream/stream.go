@@ -50,6 +50,7 @@ type Stream struct {
 	taping  *Taping // nil unless a tape is being recorded
 	trial   *Trial  // nil unless the stream belongs to a Trial, which runs nothing
 
+	ends      hostEnds     // of the host ops
 	hosts     atomic.Bool  // a run with host ops holds the lock
 	bindings  atomic.Int32 // Bindings whose runs overwrite values of this stream: see Binding
 	onTape    atomic.Bool  // taping is not nil

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"weak"
 
+	"github.com/millrace-go/millrace/internal/engine/jobqueue"
 	"github.com/millrace-go/millrace/internal/operror"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -13,7 +14,10 @@ import (
 // Sync runs the queued ops and waits for them. It stops waiting when ctx is done; the work then
 // continues. Sync returns the first error that was not reported before.
 func (s *Stream) Sync(ctx context.Context) error {
-	return s.dev.synced(ctx, &s.faults, s.flushAll)
+	return s.dev.synced(ctx, &s.faults, func() {
+		s.flushAll()
+		s.ends.wait()
+	})
 }
 
 // Sync does what Stream.Sync does, for all streams of the device.
@@ -21,6 +25,7 @@ func (d *Device) Sync(ctx context.Context) error {
 	return d.synced(ctx, &d.faults, func() {
 		for _, s := range d.open.list() {
 			s.flushAll()
+			s.ends.wait()
 		}
 		d.plans.Flush()
 	})
@@ -53,6 +58,31 @@ func (s *Stream) flushAll() {
 	defer s.unlock()
 	s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
 	s.due = s.lane.Next // also wait when the queue is empty
+}
+
+// hostEnds is the last host ops of a stream, one of each lane that has not run yet. Sync waits for
+// them and not for the lanes, where ops of other streams may wait for the caller.
+type hostEnds struct {
+	mu   sync.Mutex
+	list []jobqueue.Moment
+}
+
+// note adds the last op of a lane, instead of its earlier ones.
+func (h *hostEnds) note(last jobqueue.Moment) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = slices.DeleteFunc(h.list, func(m jobqueue.Moment) bool { return m.Lane == last.Lane || m.Passed() })
+	h.list = append(h.list, last)
+}
+
+// wait returns when the host ops noted so far have run.
+func (h *hostEnds) wait() {
+	h.mu.Lock()
+	list := slices.Clone(h.list)
+	h.mu.Unlock()
+	for _, m := range list {
+		m.Wait()
+	}
 }
 
 // reachable lists the streams, or the lanes for host ops, of a device that are still reachable.

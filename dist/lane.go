@@ -24,6 +24,7 @@ type call struct {
 	after <-chan struct{} // the end of the call before; nil for the first
 	done  chan struct{}
 	err   error
+	began bool // run was called
 }
 
 // post gives a call its place in the order. It does not wait. The caller must call perform then, on
@@ -76,6 +77,7 @@ func (w *World) runCall(c *call) error {
 	if c.run == nil {
 		return nil
 	}
+	c.began = true
 	return c.run()
 }
 

@@ -198,7 +198,11 @@ func (w *World) planned(p plan, t *millrace.Tensor, bad error, shape []int, run 
 		w.post(c)
 		return func(dst, src []byte, fault error) error {
 			c.fault, c.run = fault, func() error { return run(dst, src) }
-			return w.perform(c)
+			err := w.perform(c)
+			if err != nil && !c.began {
+				err = &operror.Untouched{Err: err}
+			}
+			return err
 		}
 	}
 	return hostapi.HostOp(w.hostLane(t.Stream().Device()), p.op, t, t.DType(), shape, begin).(*millrace.Tensor)

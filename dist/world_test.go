@@ -62,6 +62,50 @@ func TestAloneFailed(t *testing.T) {
 	}
 }
 
+// TestRunsAfterClose: runs of a Recording after the World's end are errors that keep no memory.
+func TestRunsAfterClose(t *testing.T) {
+	dev, err := millrace.Open("cpu:compile=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	w, err := dist.Open(context.Background(), dist.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+		return []*millrace.Tensor{w.AllReduce(in[0].AddScalar(1))}, nil
+	})
+	defer rec.Release()
+	x := millrace.OnesOn(dev, millrace.Float32, 1<<18)
+	run := func() error {
+		out, err := rec.Run(nil, x)
+		if err == nil {
+			err = out[0].Eval()
+			out[0].Release()
+		}
+		return err
+	}
+	if err := run(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var before int64
+	for i := range 30 {
+		if err := run(); !errors.Is(err, dist.ErrClosed) {
+			t.Fatalf("run %d after Close: %v", i, err)
+		}
+		if i == 9 {
+			before = dev.Stats().Runtime.AllocBytes
+		}
+	}
+	if now := dev.Stats().Runtime.AllocBytes; now > before {
+		t.Errorf("20 runs keep %d bytes", now-before)
+	}
+}
+
 // TestLaunched: a launcher without a driver, and an unknown driver, are errors.
 func TestLaunched(t *testing.T) {
 	if _, err := dist.Open(context.Background(), dist.Options{Driver: "none"}); err == nil || !strings.Contains(err.Error(), "dist/mpi") {

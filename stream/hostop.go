@@ -39,8 +39,8 @@ func (d *Device) NewHostLane() *HostLane {
 
 // HostFunc computes a host op: dst from src, which are dense, row-major and aligned for their
 // elements. They may be the tensors' own memory, so src is not written. They are the function's
-// until it returns, and for ever if it returns an error. fault is
-// the error of the operand, or of finding memory; dst and src are then nil.
+// until it returns, and for ever if it returns an error that is not operror.Untouched. fault is the
+// error of the operand, or of finding memory; dst and src are then nil.
 type HostFunc = func(dst, src []byte, fault error) error
 
 // HostOp describes a host op.
@@ -280,7 +280,9 @@ func (j *hostJob) onMemory() (err error) {
 	}
 	if err != nil {
 		j.call(nil, nil, err)
-	} else if err = j.call(dst, src, nil); err != nil {
+	} else if err = j.call(dst, src, nil); errors.As(err, new(*operror.Untouched)) {
+		return err
+	} else if err != nil {
 		x.Lane.src, x.Lane.dst = nil, nil // a library may still use them, or the tensors' memory
 		m.Abandon(j.in.Buf, j.out.Buf)
 	} else if !wroteHere && len(dst) > 0 {

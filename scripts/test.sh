@@ -269,10 +269,20 @@ gomlx_here() {
 	step gomlx-suite go test -vet=off -count=1 -v -run '^TestSuite$' ./gomlxbackend/internal/compliance
 }
 
-# The module for ONNX models. ONNX's own tests of operators are scripts/onnx.sh's.
+# The module for ONNX models.
 onnx_here() {
 	step onnx-vet go vet ./onnx/...
 	step onnx-test go test -vet=off -timeout 10m ./onnx/...
+}
+
+# The same with ONNX's own tests of operators, where its Python package can be had.
+onnx() {
+	onnx_here
+	if timeout 200 scripts/onnx.sh -make; then
+		step onnx-nodes scripts/onnx.sh
+	else
+		say "onnx-nodes: skipped, without Python's venv or a package index"
+	fi
 }
 
 gomlx() {
@@ -316,7 +326,7 @@ gomlx_newest() {
 as_users_do() { printf '%s\n' readme consumer_check | at_a_time 2; }
 
 # The tests of other builds, two steps at once: most of them end with one package that has one thread.
-others() { printf '%s\n' race contraction gomlx onnx_here nocgo in_c as_users_do windows accuracy_sample | at_a_time 2; }
+others() { printf '%s\n' race contraction gomlx onnx nocgo in_c as_users_do windows accuracy_sample | at_a_time 2; }
 
 consumer_check() { step consumer-check go run ./internal/testing/consumer; }
 readme() { step readme scripts/readme.sh; }
